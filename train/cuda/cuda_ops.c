@@ -41,16 +41,28 @@ static void sum_rows(const op_run *run, const float *rows, float *row, size_t co
                       run->use->op->name);
 }
 
+/* The gradient of the bias, whose rows are those of out_grad, beside the trunk. */
+static void sum_bias(const op_run *run, size_t count, size_t channels, size_t places)
+{
+    cuda_place *place = cuda_place_of(run->place);
+    cuda_place_fork(place, CUDA_SUMS);
+    sum_rows(run, run->out_grad, run->grads[1], count, channels, places, run->add[1]);
+    cuda_place_return(place);
+}
+
 static void product(const op_run *run, const cuda_product_shape *shape, const float *a,
                     const float *b, float *c, const float *bias)
 {
     cuda_place *place = cuda_place_of(run->place);
     if (cuda_place_enter(place))
-        cuda_place_keep(place, cuda_product(&place->products, shape, a, b, c, bias),
+        cuda_place_keep(place,
+                        cuda_product(&place->products, place->lane->stream, place->lane->workspace,
+                                     shape, a, b, c, bias),
                         run->use->op->name);
 }
 
-/* out (rows, channels, places) += bias (channels) */
+/* out (rows, channels, places) += bias (channels); then negative numbers become 0 if a relu
+ * follows. */
 static void add_to_rows(const op_run *run, const float *bias, size_t rows, size_t channels,
                         size_t places)
 {
@@ -58,7 +70,8 @@ static void add_to_rows(const op_run *run, const float *bias, size_t rows, size_
                            .row = (float *)bias,
                            .count = rows,
                            .channels = (uint32_t)channels,
-                           .places = (uint32_t)places};
+                           .places = (uint32_t)places,
+                           .relu = run->use->has_relu};
     cuda_place_launch(cuda_place_of(run->place), CUDA_add_to_rows, tiles(rows * channels * places),
                       CUDA_BLOCK, &args, run->use->op->name);
 }
@@ -67,7 +80,8 @@ static void add_to_rows(const op_run *run, const float *bias, size_t rows, size_
 
 static void relu_forward(const op_run *run)
 {
-    map(run, CUDA_map_relu, run->out, run->in[0], NULL);
+    if (!run->use->is_done_before)
+        map(run, CUDA_map_relu, run->out, run->in[0], NULL);
 }
 
 static void relu_inputs(const op_run *run)
@@ -120,6 +134,7 @@ static void drop(const op_run *run, float *out, const float *in, bool draws)
         .node = run->use->number,
         .step = run->random.step,
         .draws = draws,
+        .update = cuda_updates_numbers(cuda_place_of(run->place)),
     };
     cuda_place_launch(cuda_place_of(run->place), CUDA_dropout,
                       tiles(args.batch * ((args.width + 3) / 4)), CUDA_BLOCK, &args,
@@ -158,11 +173,14 @@ static linear_sizes linear_sizes_of(const op_run *run)
 static void linear_forward(const op_run *run)
 {
     const linear_sizes n = linear_sizes_of(run);
-    const cuda_product_shape shape = {
+    cuda_product_shape shape = {
         .transpose_b = 1, .m = n.rows, .n = n.outputs, .k = n.inputs, .batch = 1};
     const float *bias = run->use->settings.no_bias ? NULL : run->params[1];
-    /* cuBLASLt takes aligned biases only, and parameters follow each other without gaps. */
+    /* cuBLASLt takes aligned biases only. An engine aligns all tensors. */
     const bool is_aligned = (uintptr_t)bias % BIAS_ALIGNMENT == 0;
+    if (is_aligned)
+        shape.epilogue = (bias != NULL ? CUDA_BIAS : CUDA_PLAIN) |
+                         (run->use->has_relu ? CUDA_RELU : CUDA_PLAIN);
     product(run, &shape, run->in[0], run->params[0], run->out, is_aligned ? bias : NULL);
     if (!is_aligned)
         add_to_rows(run, bias, n.rows, n.outputs, 1);
@@ -178,8 +196,10 @@ static void linear_params(const op_run *run)
                                       .batch = 1,
                                       .accumulate = run->add[0]};
     if (!run->use->settings.no_bias)
-        sum_rows(run, run->out_grad, run->grads[1], n.rows, n.outputs, 1, run->add[1]);
+        sum_bias(run, n.rows, n.outputs, 1);
+    cuda_place_fork(cuda_place_of(run->place), CUDA_PRODUCTS);
     product(run, &shape, run->out_grad, run->in[0], run->grads[0], NULL);
+    cuda_place_return(cuda_place_of(run->place));
 }
 
 static void linear_inputs(const op_run *run)
@@ -262,20 +282,24 @@ static conv_sizes conv_sizes_of(const op_use *use, size_t batch)
     return sizes;
 }
 
-/* Scratch memory has the columns of some samples, and then their gradients of the weights. */
-static size_t conv_scratch_bytes_of(const op_use *use, size_t batch)
+/* The columns of some samples; beside them, also the gradients of the weights of each sample. */
+static size_t conv_columns(const conv_sizes *sizes)
 {
-    const conv_sizes sizes = conv_sizes_of(use, batch);
-    return sizes.at_once * sizes.weights * (sizes.places + sizes.outputs) * sizeof(float);
+    return sizes->at_once * sizes->weights * sizes->places;
+}
+
+static size_t conv_beside(const conv_sizes *sizes)
+{
+    return conv_columns(sizes) + sizes->at_once * sizes->weights * sizes->outputs;
 }
 
 /* @param kernel  CUDA_fill_columns or CUDA_spread_columns
  * @param written  elements that it writes */
 static void copy_columns(const op_run *run, cuda_train_kernel kernel, const float *images,
-                         size_t samples, uint64_t written)
+                         float *columns, size_t samples, uint64_t written)
 {
     cuda_columns_args args = {.images = (float *)images,
-                              .columns = run->scratch,
+                              .columns = columns,
                               .batch = samples,
                               .window = device_window(run->use)};
     cuda_place_launch(cuda_place_of(run->place), kernel, tiles(written), CUDA_BLOCK, &args,
@@ -304,8 +328,8 @@ static void forward_samples(const op_run *run, const conv_sizes *sizes, size_t f
                                       .batch = samples,
                                       .step_b = sizes->weights * sizes->places,
                                       .step_c = sizes->out_count};
-    copy_columns(run, CUDA_fill_columns, run->in[0] + first * sizes->in_count, samples,
-                 samples * sizes->weights * sizes->places);
+    copy_columns(run, CUDA_fill_columns, run->in[0] + first * sizes->in_count, run->scratch,
+                 samples, samples * sizes->weights * sizes->places);
     product(run, &shape, run->params[0], run->scratch, run->out + first * sizes->out_count, NULL);
 }
 
@@ -329,9 +353,8 @@ static void params_of_samples(const op_run *run, const conv_sizes *sizes, size_t
                                       .step_a = sizes->out_count,
                                       .step_b = sizes->weights * sizes->places,
                                       .step_c = step};
-    float *columns = run->scratch,
-          *grads = columns + sizes->at_once * sizes->weights * sizes->places;
-    copy_columns(run, CUDA_fill_columns, run->in[0] + first * sizes->in_count, samples,
+    float *columns = run->scratch_beside, *grads = columns + conv_columns(sizes);
+    copy_columns(run, CUDA_fill_columns, run->in[0] + first * sizes->in_count, columns, samples,
                  samples * sizes->weights * sizes->places);
     product(run, &shape, run->out_grad + first * sizes->out_count, columns, grads, NULL);
     sum_rows(run, grads, run->grads[0], samples, step, 1, run->add[0] || first > 0);
@@ -340,9 +363,10 @@ static void params_of_samples(const op_run *run, const conv_sizes *sizes, size_t
 static void conv_params_pass(const op_run *run)
 {
     const conv_sizes sizes = conv_sizes_of(run->use, run->batch);
-    sum_rows(run, run->out_grad, run->grads[1], run->batch, sizes.outputs, sizes.places,
-             run->add[1]);
+    sum_bias(run, run->batch, sizes.outputs, sizes.places);
+    cuda_place_fork(cuda_place_of(run->place), CUDA_PRODUCTS);
     for_samples(run, params_of_samples);
+    cuda_place_return(cuda_place_of(run->place));
 }
 
 /* columns [weights, places] = weightᵀ [weights, outputs] · out_grad [outputs, places] */
@@ -358,8 +382,8 @@ static void inputs_of_samples(const op_run *run, const conv_sizes *sizes, size_t
                                       .step_c = sizes->weights * sizes->places};
     product(run, &shape, run->params[0], run->out_grad + first * sizes->out_count, run->scratch,
             NULL);
-    copy_columns(run, CUDA_spread_columns, run->in_grad[0] + first * sizes->in_count, samples,
-                 samples * sizes->in_count);
+    copy_columns(run, CUDA_spread_columns, run->in_grad[0] + first * sizes->in_count, run->scratch,
+                 samples, samples * sizes->in_count);
 }
 
 static void conv_inputs_pass(const op_run *run)
@@ -393,5 +417,16 @@ const op_functions *cuda_ops_functions(const nn_op *op)
 
 size_t cuda_ops_scratch_bytes(const op_use *use, size_t batch)
 {
-    return use->op == &op_conv2d ? conv_scratch_bytes_of(use, batch) : 0;
+    if (use->op != &op_conv2d)
+        return 0;
+    const conv_sizes sizes = conv_sizes_of(use, batch);
+    return conv_columns(&sizes) * sizeof(float);
+}
+
+size_t cuda_ops_scratch_beside(const op_use *use, size_t batch)
+{
+    if (use->op != &op_conv2d)
+        return 0;
+    const conv_sizes sizes = conv_sizes_of(use, batch);
+    return conv_beside(&sizes) * sizeof(float);
 }

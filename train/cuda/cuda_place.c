@@ -12,38 +12,20 @@ static ring_status tell(ring_status status)
     return status == RING_OK ? RING_OK : train_fail(status, "%s", fail_text());
 }
 
-void cuda_place_keep(cuda_place *place, ring_status status, const char *what)
-{
-    if (status != RING_OK)
-        train_failure_keep(&place->failure,
-                           train_fail(status, "%s on %s: %s", what, place->name, fail_text()));
-}
-
-bool cuda_place_enter(cuda_place *place)
-{
-    if (place->failure.status == RING_OK)
-        cuda_place_keep(place,
-                        cuda_check(place->api->set_current(place->context),
-                                   "entering a GPU's context (cuCtxSetCurrent)"),
-                        "a request");
-    return place->failure.status == RING_OK;
-}
-
-void cuda_place_launch(cuda_place *place, cuda_train_kernel kernel, uint64_t blocks,
-                       unsigned threads, void *args, const char *what)
-{
-    void *parameters[] = {args};
-    if (!cuda_place_enter(place))
-        return;
-    cuda_place_keep(place,
-                    cuda_check(place->api->launch(place->kernels[kernel], (unsigned)blocks, 1, 1,
-                                                  threads, 1, 1, 0, place->stream, parameters,
-                                                  NULL),
-                               "launching a kernel (cuLaunchKernel)"),
-                    what);
-}
-
 /* ---- Memory and copies ----------------------------------------------------------------------- */
+
+/* Also after a failure: the memory of copies that are still queued is free only afterwards. */
+static ring_status place_settle(const nn_place *nn)
+{
+    cuda_place *place = cuda_place_of(nn);
+    (void)place->api->set_current(place->context);
+    cuda_place_flush(place);
+    cuda_place_keep(place,
+                    cuda_check(place->api->stream_synchronize(place->lanes[CUDA_TRUNK].stream),
+                               "waiting for the GPU (cuStreamSynchronize)"),
+                    "a request");
+    return train_failure_tell(&place->failure);
+}
 
 static ring_status place_alloc(const nn_place *nn, void **out, size_t bytes, const char *what)
 {
@@ -58,8 +40,9 @@ static ring_status place_alloc(const nn_place *nn, void **out, size_t bytes, con
     RING_TRY(tell(cuda_check(result, "allocating memory of the GPU (cuMemAlloc)")));
     *out = (void *)(uintptr_t)at;
     place->bytes += bytes;
-    return tell(cuda_check(place->api->set_bytes_async(at, 0, bytes > 0 ? bytes : 1, place->stream),
-                           "clearing memory of the GPU (cuMemsetD8Async)"));
+    return tell(
+        cuda_check(place->api->set_bytes_async(at, 0, bytes > 0 ? bytes : 1, place->lane->stream),
+                   "clearing memory of the GPU (cuMemsetD8Async)"));
 }
 
 static void place_release(const nn_place *nn, void *memory)
@@ -67,8 +50,7 @@ static void place_release(const nn_place *nn, void *memory)
     const cuda_place *place = cuda_place_of(nn);
     if (memory == NULL)
         return;
-    (void)place->api->set_current(place->context);
-    (void)place->api->stream_synchronize(place->stream);
+    (void)place_settle(nn);
     (void)place->api->mem_free((CUdeviceptr)(uintptr_t)memory);
 }
 
@@ -78,7 +60,8 @@ static void place_write(const nn_place *nn, void *to, const void *from, size_t b
     if (cuda_place_enter(place) && bytes > 0)
         cuda_place_keep(place,
                         cuda_check(place->api->copy_to_device_async((CUdeviceptr)(uintptr_t)to,
-                                                                    from, bytes, place->stream),
+                                                                    from, bytes,
+                                                                    place->lane->stream),
                                    "copying to the GPU (cuMemcpyHtoDAsync)"),
                         "copy");
 }
@@ -89,7 +72,7 @@ static void place_read(const nn_place *nn, void *to, const void *from, size_t by
     if (cuda_place_enter(place) && bytes > 0)
         cuda_place_keep(place,
                         cuda_check(place->api->copy_to_host_async(to, (CUdeviceptr)(uintptr_t)from,
-                                                                  bytes, place->stream),
+                                                                  bytes, place->lane->stream),
                                    "copying to the host (cuMemcpyDtoHAsync)"),
                         "copy");
 }
@@ -101,7 +84,7 @@ static void place_copy(const nn_place *nn, void *to, const void *from, size_t by
         cuda_place_keep(place,
                         cuda_check(place->api->copy_async((CUdeviceptr)(uintptr_t)to,
                                                           (CUdeviceptr)(uintptr_t)from, bytes,
-                                                          place->stream),
+                                                          place->lane->stream),
                                    "copying in the GPU (cuMemcpyAsync)"),
                         "copy");
 }
@@ -112,7 +95,7 @@ static void place_clear(const nn_place *nn, void *at, size_t bytes)
     if (cuda_place_enter(place) && bytes > 0)
         cuda_place_keep(place,
                         cuda_check(place->api->set_bytes_async((CUdeviceptr)(uintptr_t)at, 0, bytes,
-                                                               place->stream),
+                                                               place->lane->stream),
                                    "clearing memory of the GPU (cuMemsetD8Async)"),
                         "clear");
 }
@@ -124,18 +107,6 @@ static void place_add(const nn_place *nn, float *to, const float *from, size_t c
                       CUDA_BLOCK, &args, "sum of gradients");
 }
 
-/* Also after a failure: the memory of copies that are still queued is free only afterwards. */
-static ring_status place_settle(const nn_place *nn)
-{
-    cuda_place *place = cuda_place_of(nn);
-    (void)place->api->set_current(place->context);
-    cuda_place_keep(place,
-                    cuda_check(place->api->stream_synchronize(place->stream),
-                               "waiting for the GPU (cuStreamSynchronize)"),
-                    "a request");
-    return train_failure_tell(&place->failure);
-}
-
 static const char *place_maths(void)
 {
     return "cuBLASLt";
@@ -145,7 +116,7 @@ static const char *place_maths(void)
 
 static ring_status load_kernels(cuda_place *place)
 {
-    static const char *const images[CUDA_TRAIN_IMAGES] = {"layers", "optimizer", "norm"};
+    static const char *const images[CUDA_TRAIN_IMAGES] = {"layers", "optimizer", "norm", "updates"};
     static const struct {
         const char *image, *name;
     } kernels[] = {
@@ -170,6 +141,24 @@ static ring_status load_kernels(cuda_place *place)
     return RING_OK;
 }
 
+static ring_status open_lanes(cuda_place *place)
+{
+    static const size_t workspaces[CUDA_LANES] = {[CUDA_TRUNK] = CUDA_WORKSPACE_BYTES,
+                                                  [CUDA_PRODUCTS] = CUDA_WORKSPACE_BYTES,
+                                                  [CUDA_SUMS] = CUDA_LOSSES_BYTES};
+    for (int l = 0; l < CUDA_LANES; l++) {
+        cuda_lane *lane = &place->lanes[l];
+        RING_TRY(cuda_check(place->api->stream_create(&lane->stream, CU_STREAM_NON_BLOCKING, 0),
+                            "making a stream (cuStreamCreateWithPriority)"));
+        RING_TRY(cuda_check(place->api->event_create(&lane->event, CU_EVENT_DISABLE_TIMING),
+                            "making an event (cuEventCreate)"));
+        RING_TRY(cuda_check(place->api->mem_alloc(&lane->workspace, workspaces[l]),
+                            "allocating a workspace (cuMemAlloc)"));
+        place->bytes += workspaces[l];
+    }
+    return RING_OK;
+}
+
 static ring_status open_device(cuda_place *place, int device, bool tf32)
 {
     int count;
@@ -187,20 +176,21 @@ static ring_status open_device(cuda_place *place, int device, bool tf32)
                         "reading the thread's context (cuCtxGetCurrent)"));
     RING_TRY(cuda_check(place->api->set_current(place->context),
                         "entering a GPU's context (cuCtxSetCurrent)"));
-    RING_TRY(cuda_check(place->api->stream_create(&place->stream, CU_STREAM_NON_BLOCKING, 0),
-                        "making a stream (cuStreamCreateWithPriority)"));
+    RING_TRY(open_lanes(place));
     RING_TRY(load_kernels(place));
-    return cuda_products_open(&place->products, place->api, place->stream, tf32);
+    return cuda_products_open(&place->products, tf32);
 }
 
 ring_status cuda_place_open(cuda_place *place, int device, bool tf32)
 {
     static const nn_place table = {
+        .alignment = 32,
         .maths = place_maths,
         .alloc = place_alloc,
         .release = place_release,
         .functions = cuda_ops_functions,
         .scratch_bytes = cuda_ops_scratch_bytes,
+        .scratch_beside = cuda_ops_scratch_beside,
         .write = place_write,
         .read = place_read,
         .copy = place_copy,
@@ -212,13 +202,14 @@ ring_status cuda_place_open(cuda_place *place, int device, bool tf32)
         .lion = cuda_lion,
         .adagrad = cuda_adagrad,
         .sum_squares = cuda_sum_squares,
+        .updates = &cuda_place_updates,
         .settle = place_settle,
     };
     memset(place, 0, sizeof *place);
+    place->lane = &place->lanes[CUDA_TRUNK];
     (void)text_format(place->name, sizeof place->name, "cuda:%d", device);
     place->place = table;
     place->place.name = place->name;
-    place->bytes = CUDA_WORKSPACE_BYTES;
     const ring_status status = tell(open_device(place, device, tf32));
     if (place->context != NULL)
         (void)place->api->set_current(place->outer);
@@ -230,14 +221,22 @@ void cuda_place_close(cuda_place *place)
     if (place->context == NULL)
         return;
     (void)place->api->set_current(place->context);
-    if (place->stream != NULL)
-        (void)place->api->stream_synchronize(place->stream);
+    if (place->lane->stream != NULL)
+        (void)place_settle(&place->place);
+    cuda_updates_close(place);
     cuda_products_close(&place->products);
     for (int i = 0; i < CUDA_TRAIN_IMAGES; i++)
         if (place->modules[i] != NULL)
             (void)place->api->module_unload(place->modules[i]);
-    if (place->stream != NULL)
-        (void)place->api->stream_destroy(place->stream);
+    for (int l = 0; l < CUDA_LANES; l++) {
+        const cuda_lane *lane = &place->lanes[l];
+        if (lane->stream != NULL)
+            (void)place->api->stream_destroy(lane->stream);
+        if (lane->event != NULL)
+            (void)place->api->event_destroy(lane->event);
+        if (lane->workspace != 0)
+            (void)place->api->mem_free(lane->workspace);
+    }
     (void)place->api->set_current(place->outer);
     (void)place->api->primary_release(place->device);
     memset(place, 0, sizeof *place);

@@ -47,17 +47,19 @@ static ring_status describe(const cuda_products *products, cuda_product_plan *pl
     const cuda_product_shape *s = &plan->shape;
     const int32_t first = s->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
     const int32_t second = s->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
-    const uint32_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    static const uint32_t epilogues[] = {[CUDA_PLAIN] = CUBLASLT_EPILOGUE_DEFAULT,
+                                         [CUDA_BIAS] = CUBLASLT_EPILOGUE_BIAS,
+                                         [CUDA_RELU] = CUBLASLT_EPILOGUE_RELU,
+                                         [CUDA_RELU_BIAS] = CUBLASLT_EPILOGUE_RELU_BIAS};
+    const uint32_t epilogue = epilogues[s->epilogue];
     const int compute = products->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     RING_TRY(cublaslt_check(lt->desc_create(&plan->desc, compute, CUDA_R_32F),
                             "describing a product (cublasLtMatmulDescCreate)"));
     RING_TRY(set_desc(lt, plan->desc, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first));
     RING_TRY(set_desc(lt, plan->desc, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second));
-    if (s->bias) {
-        RING_TRY(
-            set_desc(lt, plan->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
+    RING_TRY(set_desc(lt, plan->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
+    if (bias != NULL)
         RING_TRY(set_desc(lt, plan->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
-    }
     RING_TRY(make_layout(lt, &plan->first, s->transpose_b ? s->k : s->n,
                          s->transpose_b ? s->n : s->k, s->batch, s->step_b));
     RING_TRY(make_layout(lt, &plan->second, s->transpose_a ? s->m : s->k,
@@ -149,8 +151,9 @@ static uint64_t alignment_of(const void *at, uint64_t step)
     return bits & (~bits + 1);
 }
 
-ring_status cuda_product(cuda_products *products, const cuda_product_shape *shape, const float *a,
-                         const float *b, float *c, const float *bias)
+ring_status cuda_product(cuda_products *products, CUstream stream, CUdeviceptr workspace,
+                         const cuda_product_shape *shape, const float *a, const float *b, float *c,
+                         const float *bias)
 {
     const cublaslt *lt = products->lt;
     const float alpha = 1.0F, beta = shape->accumulate ? 1.0F : 0.0F;
@@ -160,24 +163,19 @@ ring_status cuda_product(cuda_products *products, const cuda_product_shape *shap
     s.alignments[1] = alignment_of(a, s.step_a);
     s.alignments[2] = alignment_of(c, s.step_c);
     s.alignments[3] = bias != NULL ? alignment_of(bias, 0) : 0;
-    s.bias = bias != NULL;
     RING_TRY(find_plan(products, &s, bias, &plan));
     if (bias != NULL)
         RING_TRY(set_desc(lt, plan->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
     return cublaslt_check(lt->multiply(products->handle, plan->desc, &alpha, b, plan->first, a,
                                        plan->second, &beta, c, plan->result, c, plan->result,
-                                       &plan->algo, (void *)(uintptr_t)products->workspace,
-                                       CUDA_WORKSPACE_BYTES, products->stream),
+                                       &plan->algo, (void *)(uintptr_t)workspace,
+                                       CUDA_WORKSPACE_BYTES, stream),
                           "multiplying matrices (cublasLtMatmul)");
 }
 
-ring_status cuda_products_open(cuda_products *products, const cuda_driver *api, CUstream stream,
-                               bool tf32)
+ring_status cuda_products_open(cuda_products *products, bool tf32)
 {
-    *products = (cuda_products){.api = api, .stream = stream, .tf32 = tf32};
-    RING_TRY(cuda_check(api->mem_alloc(&products->workspace, CUDA_WORKSPACE_BYTES),
-                        "allocating the workspace of products (cuMemAlloc)"));
-    products->lt = cublaslt_load();
+    *products = (cuda_products){.lt = cublaslt_load(), .tf32 = tf32};
     if (products->lt == NULL)
         return RING_ERR_UNSUPPORTED;
     return cublaslt_check(products->lt->create(&products->handle),
@@ -193,6 +191,4 @@ void cuda_products_close(cuda_products *products)
     }
     if (products->handle != NULL)
         (void)products->lt->destroy(products->handle);
-    if (products->workspace != 0)
-        (void)products->api->mem_free(products->workspace);
 }

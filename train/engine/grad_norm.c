@@ -70,10 +70,24 @@ static ring_status sum_owners(const train_engine *engine, double *sums)
     return RING_OK;
 }
 
+/* At another place than the host, a single rank has all gradients, and they are added up at once,
+ * as by judge() of place_updates. */
+static double sum_placed(const train_engine *engine)
+{
+    const nn_place *place = engine->model.place;
+    const zero_array *grads = &engine->memory.arrays[ZERO_GRADS];
+    return place->sum_squares(place, (const float *)(const void *)grads->data,
+                              engine->partition.elements[grads->layout]);
+}
+
 ring_status grad_norm(const train_engine *engine)
 {
     const size_t ranks = (size_t)engine->ranks;
     double *sums = engine->norm_sums, total = 0.0;
+    if (!engine->model.place->is_host) {
+        engine->scalars->grad_norm = sqrt(sum_placed(engine));
+        return RING_OK;
+    }
     ring_status status = sum_owners(engine, sums);
     if (status == RING_OK && engine->comms.pipe != NULL)
         status = grid_sum(engine->comms.pipe, sums, ranks);

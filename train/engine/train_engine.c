@@ -10,6 +10,7 @@
 #include "agree.h"
 #include "bucket_casts.h"
 #include "clock.h"
+#include "deferred_update.h"
 #include "errors.h"
 #include "update_run.h"
 
@@ -97,7 +98,8 @@ static ring_status plan_stage(train_engine *engine, const model_spec *spec, cons
     RING_TRY(model_measure(&engine->model, &kept, batch, slots));
     if (pipeline_is_last(&engine->pipeline) && !spec->any_output)
         RING_TRY(check_output(&engine->model, engine->words));
-    const partition_rules rules = {.bucket_bytes = bucket_bytes(config),
+    const partition_rules rules = {.alignment = engine->model.place->alignment,
+                                   .bucket_bytes = bucket_bytes(config),
                                    .persistent_most = persistent_most(config),
                                    .persistent_all = (size_t)
                                                          config->stage3_model_persistence_threshold,
@@ -342,6 +344,8 @@ void engine_destroy(train_engine *engine)
     const long most = engine->config != NULL ? engine->config->accumulation : 0;
     const nn_place *place = engine->model.place != NULL ? engine->model.place : &place_host;
     (void)place->settle(place); /* copies from the buffers that are freed here */
+    if (engine->deferred.opened)
+        place->updates->close(place);
     for (long m = 0; m < most && engine->updates != NULL; m++)
         schedule_free(&engine->updates[m]);
     free(engine->updates);
@@ -441,16 +445,65 @@ engine_share engine_share_of(const data_shares *shares, const train_sampler *sam
     return found;
 }
 
+/* Runs an update to its end. */
+static ring_status update_now(train_engine *engine, const update_schedule *schedule,
+                              const train_dataset *dataset, const engine_share *share, double lr,
+                              engine_result *result)
+{
+    update_batch batch = update_batch_of(engine, dataset, share);
+    engine->scalars->lr = lr;
+    const ring_status status = run_timed(engine, schedule, &batch);
+    *result = batch.result;
+    return status;
+}
+
+ring_status engine_keep_samples(train_engine *engine, const train_dataset *dataset)
+{
+    bool defers;
+    if (dataset->images.data == NULL || dataset->source != NULL || dataset->token_bytes > 0)
+        return RING_OK;
+    engine->deferred.kept = dataset;
+    return deferred_prepare(engine, dataset, &defers);
+}
+
+ring_status engine_submit(train_engine *engine, const train_dataset *dataset,
+                          const engine_share *share, double lr)
+{
+    const update_schedule *schedule;
+    bool defers;
+    RING_TRY(engine_schedule(engine, share->micro_batches, &schedule));
+    RING_TRY(deferred_prepare(engine, dataset, &defers));
+    if (defers)
+        return deferred_submit(engine, schedule, dataset, share, lr);
+    RING_TRY(update_now(engine, schedule, dataset, share, lr, &engine->computed));
+    engine->has_computed = true;
+    return RING_OK;
+}
+
+ring_status engine_collect(train_engine *engine, bool wait, engine_result *result, bool *found)
+{
+    if (!engine->has_computed)
+        return deferred_collect(engine, wait, result, found);
+    *result = engine->computed;
+    *found = true;
+    engine->has_computed = false;
+    return RING_OK;
+}
+
 ring_status engine_update_share(train_engine *engine, const train_dataset *dataset,
                                 const engine_share *share, double lr, engine_result *result)
 {
     const update_schedule *schedule;
-    update_batch batch = update_batch_of(engine, dataset, share);
-    engine->scalars->lr = lr;
+    bool defers, found;
     RING_TRY(engine_schedule(engine, share->micro_batches, &schedule));
-    const ring_status status = run_timed(engine, schedule, &batch);
-    *result = batch.result;
-    return status;
+    RING_TRY(deferred_prepare(engine, dataset, &defers));
+    if (!defers)
+        return update_now(engine, schedule, dataset, share, lr, result);
+    *result = (engine_result){.samples = share->total};
+    const ring_status status = deferred_submit(engine, schedule, dataset, share, lr);
+    result->unloaded = engine->deferred.unloaded;
+    RING_TRY(status);
+    return deferred_collect(engine, true, result, &found);
 }
 
 ring_status engine_update(train_engine *engine, const train_dataset *dataset, const uint32_t *order,

@@ -50,6 +50,33 @@ typedef struct placed_batch {
     float *outputs;    /* [2, model.max_batch, output] on the host: outputs and their gradients */
 } placed_batch;
 
+typedef struct engine_result {
+    double loss;       /* mean over the global batch */
+    double grad_norm;  /* before clipping; NaN if it is not computed */
+    size_t samples;    /* of the global batch */
+    double stop_asked; /* sum of engine->stop_asked over all ranks; the same on all ranks */
+    bool skipped;      /* a gradient was not finite, so no parameter was updated; overflow.lines
+                          report it */
+    bool unloaded;     /* a rank could not load its samples, so no parameter was updated */
+} engine_result;
+
+/** An update whose outcome has not been read. */
+typedef struct awaited_update {
+    long number; /* counted from 1 */
+    size_t samples;
+    double stop_asked;
+} awaited_update;
+
+/** Updates at a place that computes them later (deferred_update.h). */
+typedef struct deferred_updates {
+    const train_dataset
+        *kept;     /* its samples are kept at the place; borrowed; NULL: there is none */
+    bool opened;   /* the place has been prepared */
+    bool unloaded; /* the samples of the latest update could not be loaded */
+    awaited_update awaited[PLACE_UPDATES_MAX]; /* a ring of count updates that begins at first */
+    int first, count;
+} deferred_updates;
+
 typedef struct train_engine {
     /* Communicators. */
     grid_comms comms;
@@ -61,9 +88,11 @@ typedef struct train_engine {
     const train_config *config; /* borrowed */
     loss_kind loss;
     uint64_t seed;
-    bool skips_norm;   /* updates do not compute the norm of their gradients, unless they need it to
-                          clip them or to adjust the loss scale. A gradient that is not finite is
-                          then detected by the loss of the next update. The same on all ranks */
+    bool skips_norm; /* updates do not compute the norm of their gradients, unless they need it to
+                        clip them or to adjust the loss scale. A gradient that is not finite is
+                        then detected by the loss of the next update. The same on all ranks */
+    bool waits;      /* updates are not deferred, so that their instructions have times, or because
+                        there is no memory for it */
     double stop_asked; /* this rank's summand of engine_result.stop_asked in the next update: not 0
                           if this rank wants the run to stop */
 
@@ -101,6 +130,9 @@ typedef struct train_engine {
     float **images;   /* [slots] each [model.max_batch, features]; NULL except on the first stage */
     uint32_t *labels; /* [model.max_batch, labels of a sample] */
     placed_batch placed; /* all NULL on the host */
+    deferred_updates deferred;
+    engine_result computed; /* by engine_submit(), if the update is not deferred */
+    bool has_computed;
     data_reader *reader; /* NULL: batches are read when they are needed */
 
     /* Measurements. busy and span do not count the first update, since it makes connections. */
@@ -122,15 +154,7 @@ static inline const train_model *engine_network(const train_engine *engine)
     return engine->tensor.ranks > 1 ? &engine->tensor.whole : engine_staged_network(engine);
 }
 
-typedef struct engine_result {
-    double loss;       /* mean over the global batch */
-    double grad_norm;  /* before clipping; NaN if it is not computed */
-    size_t samples;    /* of the global batch */
-    double stop_asked; /* sum of engine->stop_asked over all ranks; the same on all ranks */
-    bool skipped;      /* a gradient was not finite, so no parameter was updated; overflow.lines
-                          report it */
-    bool unloaded;     /* a rank could not load its samples, so no parameter was updated */
-} engine_result;
+enum { ENGINE_AWAITED_MAX = PLACE_UPDATES_MAX };
 
 /** Plans this rank's part of the network and its partition. Unlike engine_create(), it neither
  *  allocates the network's memory nor communicates.
@@ -198,6 +222,22 @@ ring_status engine_schedule(train_engine *engine, int micro_batches,
  *  @param share  its micro is at most config->micro_batch */
 ring_status engine_update_share(train_engine *engine, const train_dataset *dataset,
                                 const engine_share *share, double lr, engine_result *result);
+
+/** Keeps the samples of @p dataset at the place of the network, if it is not the host, and if they
+ *  are images and fit. Call it before the first update.
+ *  @param dataset  borrowed until engine_destroy(). @return RING_OK or a failure of the place. */
+ring_status engine_keep_samples(train_engine *engine, const train_dataset *dataset);
+
+/** As engine_update_share(), but a GPU may compute the update after this call, and its result is
+ *  returned by engine_collect(). At most ENGINE_AWAITED_MAX results may be left uncollected, and
+ *  all must be collected before other functions of the engine are called. */
+ring_status engine_submit(train_engine *engine, const train_dataset *dataset,
+                          const engine_share *share, double lr);
+/** Returns the result of the earliest update that has not been collected.
+ *  @param wait  waits for it; false: returns it only if it has been computed
+ *  @param[out] found  whether there is a result. @return as engine_update_share() for that update;
+ *  after an error there are no further results. */
+ring_status engine_collect(train_engine *engine, bool wait, engine_result *result, bool *found);
 
 /** Checks that every parameter is finite; otherwise it fails on all ranks and names a tensor.
  *  Collective. Updates check only losses and gradients, so the last update needs this check. */

@@ -259,6 +259,15 @@ static ring_status optimize(update_machine *machine, const update_instruction *a
 
 /* ---- Clipping ------------------------------------------------------------------------------ */
 
+ring_status update_fail_not_finite(double loss, long number)
+{
+    if (isfinite(loss))
+        return train_fail(RING_ERR_USAGE, "the gradient is not finite in update %ld; " ADVICE,
+                          number);
+    return train_fail(RING_ERR_USAGE, "the loss is %s in update %ld; " ADVICE,
+                      isnan(loss) ? "nan" : "infinite", number);
+}
+
 /* Fails on all ranks if the loss or the gradient is not finite. The loss is a sum over all ranks
  * and the norm is the same on all ranks, so all ranks take the same branch. If some rank's own loss
  * is not finite, the error names that rank. */
@@ -269,14 +278,9 @@ static ring_status check_finite(const update_machine *machine, bool gradient_is)
     if (isfinite(engine->scalars->loss) && gradient_is)
         return RING_OK;
     const long update = engine->optimizer.step + 1;
-    ring_status mine = RING_OK;
-    if (!isfinite(local_loss))
-        mine = train_fail(RING_ERR_USAGE, "the loss is %s in update %ld; " ADVICE,
-                          isnan(local_loss) ? "nan" : "infinite", update);
-    RING_TRY(agree(engine->world, mine));
-    return agree(engine->world,
-                 train_fail(RING_ERR_USAGE, "the gradient is not finite in update %ld; " ADVICE,
-                            update));
+    RING_TRY(agree(engine->world,
+                   isfinite(local_loss) ? RING_OK : update_fail_not_finite(local_loss, update)));
+    return agree(engine->world, update_fail_not_finite(0.0, update));
 }
 
 static ring_status skip_update(update_machine *machine)

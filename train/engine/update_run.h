@@ -74,6 +74,9 @@ data_batch update_next_micro_batch(const update_batch *batch, int micro);
 double update_fill_loss(const train_engine *engine, const update_batch *batch, int slot,
                         const uint32_t *labels, size_t rows, double weight);
 
+/** Fails because @p loss, or else a gradient, is not finite in update @p number. */
+ring_status update_fail_not_finite(double loss, long number);
+
 /** Runs the whole list, and returns after all instructions have ended. Collective. */
 ring_status update_run(train_engine *engine, const update_schedule *schedule, update_batch *batch);
 

@@ -213,8 +213,14 @@ static void plan_memory(train_model *model)
         model_node *node = &model->nodes[n];
         const int input = node->inputs[0];
         node->memory = n;
-        if (may_share_input(model, node))
-            node->memory = input == MODEL_INPUT ? MODEL_INPUT : model->nodes[input].memory;
+        if (!may_share_input(model, node))
+            continue;
+        node->memory = input == MODEL_INPUT ? MODEL_INPUT : model->nodes[input].memory;
+        if (node->use.op != &op_relu || input == MODEL_INPUT)
+            continue;
+        op_use *maker = &model->nodes[input].use;
+        node->use.is_done_before = maker->has_relu = maker->op == &op_linear ||
+                                                     maker->op == &op_conv2d;
     }
 }
 
@@ -248,7 +254,9 @@ static void place_node(train_model *model, model_node *node, bool owns, size_t *
             model->spare_bytes[k] = spare;
     }
     const size_t scratch = model->place->scratch_bytes(&node->use, rows);
+    const size_t beside = model->place->scratch_beside(&node->use, rows);
     model->scratch_bytes = scratch > model->scratch_bytes ? scratch : model->scratch_bytes;
+    model->beside_bytes = beside > model->beside_bytes ? beside : model->beside_bytes;
 }
 
 static void place_nodes(train_model *model)
@@ -284,7 +292,8 @@ ring_status model_allocate(train_model *model)
     for (int k = 0; k < OP_INPUTS_MAX; k++)
         RING_TRY(place->alloc(place, (void **)&model->spare[k], model->spare_bytes[k],
                               "temporary gradients"));
-    return place->alloc(place, &model->scratch, model->scratch_bytes, "the layers' scratch");
+    RING_TRY(place->alloc(place, &model->scratch, model->scratch_bytes, "the layers' scratch"));
+    return place->alloc(place, &model->scratch_beside, model->beside_bytes, "the layers' scratch");
 }
 
 ring_status model_plan(train_model *model, const model_spec *spec)
@@ -350,6 +359,7 @@ void model_destroy(train_model *model)
     for (int k = 0; k < OP_INPUTS_MAX; k++)
         place->release(place, model->spare[k]);
     place->release(place, model->scratch);
+    place->release(place, model->scratch_beside);
     free(model->params);
     free(model->grads);
     tensors_free(&model->tensors);
@@ -363,7 +373,7 @@ size_t model_activation_bytes(const train_model *model)
 
 size_t model_memory_bytes(const train_model *model)
 {
-    size_t bytes = model_activation_bytes(model) + model->scratch_bytes;
+    size_t bytes = model_activation_bytes(model) + model->scratch_bytes + model->beside_bytes;
     for (int k = 0; k < OP_INPUTS_MAX; k++)
         bytes += model->spare_bytes[k];
     return bytes;

@@ -62,13 +62,13 @@ typedef struct train_model {
     int slot_count;
     float **params, **grads; /* [tensors.count] addresses of the tensors in the caller's memory */
     float *spare[OP_INPUTS_MAX]; /* temporary gradients of inputs, which are then added to others */
-    void *scratch;               /* scratch memory of the op that is running */
-    unsigned char *shared;       /* memory that all segments use in turn; NULL: all activations are
-                                    kept (segments.h) */
-    int interval;                /* nodes of a segment; 0: all activations are kept */
-    size_t slot_bytes, shared_bytes;   /* bytes of a slot's memory, and of shared */
-    size_t spare_bytes[OP_INPUTS_MAX]; /* bytes of each spare */
-    size_t scratch_bytes;              /* bytes of scratch */
+    void *scratch, *scratch_beside; /* scratch memory of the op that is running */
+    unsigned char *shared; /* memory that all segments use in turn; NULL: all activations are
+                              kept (segments.h) */
+    int interval;          /* nodes of a segment; 0: all activations are kept */
+    size_t slot_bytes, shared_bytes;    /* bytes of a slot's memory, and of shared */
+    size_t spare_bytes[OP_INPUTS_MAX];  /* bytes of each spare */
+    size_t scratch_bytes, beside_bytes; /* bytes of scratch and of scratch_beside */
 } train_model;
 
 /** Makes the network of @p spec with @p slots slots for batches of up to @p max_batch samples.

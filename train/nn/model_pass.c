@@ -53,6 +53,7 @@ static op_run run_of(const train_model *model, int slot, int number)
                   .saved = (model->interval > 0 ? model->shared : model->slots[slot].memory) +
                            node->saved_at,
                   .scratch = model->scratch,
+                  .scratch_beside = model->scratch_beside,
                   .random = batch->random};
     for (int k = 0; k < node->use.op->inputs; k++)
         run.in[k] = model_value(model, slot, node->inputs[k]);

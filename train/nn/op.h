@@ -83,6 +83,9 @@ typedef struct op_use {
     size_t saved_bytes;   /* for each sample: bytes that forward saves for backward */
     size_t scratch_bytes; /* scratch memory of a pass on the host, independent of the batch */
     uint32_t number;      /* of the node in the whole network */
+    bool has_relu;        /* of linear, conv2d: a relu overwrites the output, and forward at a place
+                             other than the host includes it */
+    bool is_done_before;  /* of relu: the op before it has_relu */
     void *plans;          /* made by prepare(), freed by release() */
 } op_use;
 
@@ -102,7 +105,8 @@ typedef struct op_run {
     const float *in[OP_INPUTS_MAX];      /* [batch, use->in] */
     float *out;                          /* [batch, use->out]; may be in[0] if the op allows it */
     uint8_t *saved;                      /* [batch, use->saved_bytes] */
-    void *scratch;                       /* [place->scratch_bytes()] */
+    void *scratch;                       /* [place->scratch_bytes()] shared by all nodes */
+    void *scratch_beside;                /* [place->scratch_beside()] of params(), likewise */
     const float *params[OP_TENSORS_MAX]; /* shaped as use->tensors */
     float *grads[OP_TENSORS_MAX];        /* gradients of params, with the same shapes */
     bool add[OP_TENSORS_MAX];            /* add to the gradient instead of replacing it */

@@ -33,6 +33,13 @@ static size_t host_scratch_bytes(const op_use *use, size_t batch)
     return use->scratch_bytes;
 }
 
+static size_t host_scratch_beside(const op_use *use, size_t batch)
+{
+    (void)use;
+    (void)batch;
+    return 0;
+}
+
 static void host_copy(const nn_place *place, void *to, const void *from, size_t bytes)
 {
     (void)place;
@@ -107,11 +114,13 @@ static ring_status host_settle(const nn_place *place)
 const nn_place place_host = {
     .name = "cpu",
     .is_host = true,
+    .alignment = 1,
     .maths = gemm_library,
     .alloc = host_alloc,
     .release = host_release,
     .functions = host_functions,
     .scratch_bytes = host_scratch_bytes,
+    .scratch_beside = host_scratch_beside,
     .write = host_copy,
     .read = host_copy,
     .copy = host_copy,

@@ -20,16 +20,24 @@ static void choose_persistent(train_partition *partition, const train_model *mod
     }
 }
 
+/* @return elements of the tensor and of the gap after it. The gap is always 0. */
+static size_t room_of(const train_partition *partition, const train_tensor *tensor)
+{
+    const size_t alignment = partition->rules.alignment > 0 ? partition->rules.alignment : 1;
+    return (tensor->count + alignment - 1) / alignment * alignment;
+}
+
 /* @return elements of the node's tensors, without tied ones, which belong to another node.
  * @param of  [tensors] which tensors are counted; NULL: all. */
-static size_t elements_of(const train_model *model, int node, const bool *of)
+static size_t elements_of(const train_partition *partition, const train_model *model, int node,
+                          const bool *of)
 {
     const model_node *at = &model->nodes[node];
     size_t elements = 0;
     for (int t = 0; t < at->use.tensor_count; t++) {
         const train_tensor *tensor = &model->tensors.list[at->tensors[t]];
         const bool counts = tensor->tie < 0 && (of == NULL || of[at->tensors[t]]);
-        elements += counts ? tensor->count : 0;
+        elements += counts ? room_of(partition, tensor) : 0;
     }
     return elements;
 }
@@ -44,7 +52,7 @@ static void cut(train_partition *partition, const train_model *model)
             *open = (partition_bucket){.end = n + 1};
         }
         open->first = n;
-        open->used += elements_of(model, n, NULL);
+        open->used += elements_of(partition, model, n, NULL);
     }
     if (partition->count > 1 && open->used == 0) { /* the first nodes have no parameters */
         open[-1].first = 0;
@@ -66,7 +74,7 @@ static void set_apart(train_partition *partition, const train_model *model)
         partition_bucket *bucket = &partition->buckets[b];
         size_t persistent = 0;
         for (int n = bucket->first; n < bucket->end; n++)
-            persistent += elements_of(model, n, partition->persistent);
+            persistent += elements_of(partition, model, n, partition->persistent);
         bucket->is_persistent = persistent > 0 && persistent == bucket->used;
         if (persistent == 0 || bucket->is_persistent)
             continue;
@@ -186,7 +194,7 @@ static void move_tensors(const train_partition *partition, train_model *model)
                 if (tensor->tie >= 0 || !holds(partition, b, node->tensors[t]))
                     continue;
                 tensor->offset = offset;
-                offset += tensor->count;
+                offset += room_of(partition, tensor);
             }
         }
     }

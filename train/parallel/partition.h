@@ -56,6 +56,7 @@ enum {
 
 /** Rules by which a model is cut and parameters are gathered. */
 typedef struct partition_rules {
+    size_t alignment;       /* a tensor's offset is a multiple of so many elements; 0: of 1 */
     size_t bucket_bytes;    /* a range ends once its parameters have this size in float32 */
     size_t persistent_most; /* largest number of elements of a persistent tensor; 0: no tensor is
                                persistent */

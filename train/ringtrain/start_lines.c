@@ -79,8 +79,9 @@ static void print_gpu(const cuda_place *gpu)
 {
     if (gpu->context != NULL)
         printf("memory on %s in bytes: %zu, for parameters, gradients, states, activations, a copy "
-               "of the batch, and %d of cuBLASLt's workspace; the batch is also on the host\n",
-               gpu->name, gpu->bytes, CUDA_WORKSPACE_BYTES);
+               "of the batch, the training images if they fit, and %d of workspaces; the batch is "
+               "also on the host\n",
+               gpu->name, gpu->bytes, CUDA_LANES_BYTES);
 }
 
 /* Prints the path that gradients take if the algorithm is a ring: the order of the ranks. */

@@ -18,11 +18,15 @@ typedef struct train_state {
     run_events events;
     output_file dump; /* the file of --dump-params */
     run_saving saving;
-    int epochs;         /* epochs of the whole run */
-    long steps;         /* updates of the whole run */
-    long first_step;    /* updates that earlier starts of the run made */
-    int stopped;        /* the signal that ended the run; 0: no signal */
-    engine_score score; /* latest results on the test set */
+    int epochs;                              /* epochs of the whole run */
+    long steps;                              /* updates of the whole run */
+    long first_step;                         /* updates that earlier starts of the run made */
+    int stopped;                             /* the signal that ended the run; 0: no signal */
+    engine_score score;                      /* latest results on the test set */
+    report_step awaited[ENGINE_AWAITED_MAX]; /* a ring of awaited_count updates, from awaited_first
+                                                on, that have been submitted but not reported */
+    int awaited_first, awaited_count;
+    double reported; /* time of the latest report */
 } train_state;
 
 #endif

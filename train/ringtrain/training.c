@@ -117,6 +117,7 @@ static ring_status set_up(train_state *state)
     RING_TRY(agree(comm, inputs_divide(state)));
     RING_TRY(inputs_compare(state));
     RING_TRY(agree(comm, open_outputs(state)));
+    made->waits = state->options->events.trace_path != NULL || made->config.wall_clock_breakdown;
     RING_TRY(trainer_create_engine(made, made->shares.samples[made->grid.share],
                                    state->options->workers));
     RING_TRY(choose_norm(state));
@@ -134,45 +135,85 @@ static double loss_scale(const train_state *state)
     return is_scaled ? state->trainer.engine.overflow.scaler.scale : 0.0;
 }
 
+/* Reports an update that has been computed. */
+static ring_status report_result(train_state *state, const engine_result *result)
+{
+    const trainer *made = &state->trainer;
+    report_step done = state->awaited[state->awaited_first];
+    const double now = train_now();
+    state->awaited_first = (state->awaited_first + 1) % ENGINE_AWAITED_MAX;
+    state->awaited_count--;
+    state->stopped = stop_signals_of(result->stop_asked);
+    if (done.step == state->first_step + 1)
+        report_line(&state->events.report, "first update done %.3f s after the start",
+                    now - state->options->started);
+    for (int i = 0; i < OVERFLOW_LINES && result->skipped; i++)
+        report_line(&state->events.report, "%s", made->engine.overflow.lines[i]);
+    done.loss = result->loss;
+    done.grad_norm = result->grad_norm;
+    done.samples = (long)result->samples;
+    done.seconds = now - fmax(done.seconds, state->reported);
+    state->reported = now;
+    return events_end_update(&state->events, &done);
+}
+
+/* Reports the updates that have been computed, in their order. @param most  updates that may still
+ * be awaited. */
+static ring_status collect(train_state *state, int most)
+{
+    while (state->awaited_count > 0) {
+        engine_result result;
+        bool found;
+        RING_TRY(
+            engine_collect(&state->trainer.engine, state->awaited_count > most, &result, &found));
+        if (!found)
+            return RING_OK;
+        RING_TRY(report_result(state, &result));
+    }
+    return RING_OK;
+}
+
+/* @return the failure of an earlier update, or else @p status, that of the latest one. */
+static ring_status collect_before(train_state *state, ring_status status)
+{
+    train_failure failure = {RING_OK};
+    train_failure_keep(&failure, status);
+    RING_TRY(collect(state, 0));
+    return train_failure_tell(&failure);
+}
+
 static ring_status update(train_state *state)
 {
     trainer *made = &state->trainer;
     const long most = state->options->max_steps;
-    engine_result result;
     engine_share share = progress_share(made);
     if (most > 0 && made->step + 1 >= most) /* this is the last update: prefetch no samples */
         share.next = NULL;
     const double lr = progress_set_rates(made, NULL), start = train_now();
     made->engine.stop_asked = stop_signals_asked();
     events_begin_update(&state->events, made->step + 1, share.micro_batches);
-    RING_TRY(engine_update_share(&made->engine, &made->train, &share, lr, &result));
-    const double end = train_now();
-    state->stopped = stop_signals_of(result.stop_asked);
+    const ring_status status = engine_submit(&made->engine, &made->train, &share, lr);
+    if (status != RING_OK)
+        return collect_before(state, status);
     made->updates++;
     made->step++;
     made->micro_steps += share.micro_batches;
-    if (made->step == state->first_step + 1)
-        report_line(&state->events.report, "first update done %.3f s after the start",
-                    end - state->options->started);
-    for (int i = 0; i < OVERFLOW_LINES && result.skipped; i++)
-        report_line(&state->events.report, "%s", made->engine.overflow.lines[i]);
     const schedule_rates next = progress_rates(made);
-    report_step done = {.step = made->step,
-                        .epoch = made->epoch,
-                        .epoch_step = (long)(made->shares.updates - progress_left(made)),
-                        .loss = result.loss,
-                        .grad_norm = result.grad_norm,
-                        .lr = lr,
-                        .next_lr = next.lr,
-                        .next_other_lr = next.no_decay_lr,
-                        .next_betas = {next.betas[0], next.betas[1]},
-                        .skipped = made->engine.overflow.skipped,
-                        .loss_scale = loss_scale(state),
-                        .samples = (long)result.samples,
-                        .all_micro_batches = made->micro_steps,
-                        .micro_batches = share.micro_batches,
-                        .seconds = end - start};
-    return events_end_update(&state->events, &done);
+    const int place = (state->awaited_first + state->awaited_count++) % ENGINE_AWAITED_MAX;
+    state->awaited[place] =
+        (report_step){.step = made->step,
+                      .epoch = made->epoch,
+                      .epoch_step = (long)(made->shares.updates - progress_left(made)),
+                      .lr = lr,
+                      .next_lr = next.lr,
+                      .next_other_lr = next.no_decay_lr,
+                      .next_betas = {next.betas[0], next.betas[1]},
+                      .skipped = made->engine.overflow.skipped,
+                      .loss_scale = loss_scale(state),
+                      .all_micro_batches = made->micro_steps,
+                      .micro_batches = share.micro_batches,
+                      .seconds = start}; /* report_result() computes the difference */
+    return collect(state, ENGINE_AWAITED_MAX - 1);
 }
 
 static bool is_last_epoch(const train_state *state)
@@ -241,9 +282,12 @@ static ring_status train_epoch(train_state *state)
     const double start = train_now();
     while (!progress_epoch_over(made) && !has_all_steps(state) && state->stopped == 0) {
         RING_TRY(update(state));
-        if (run_saving_due(&state->saving, made->step, false))
-            RING_TRY(run_saving_save(&state->saving, false));
+        if (!run_saving_due(&state->saving, made->step, false))
+            continue;
+        RING_TRY(collect(state, 0));
+        RING_TRY(run_saving_save(&state->saving, false));
     }
+    RING_TRY(collect(state, 0));
     if (state->stopped != 0)
         return RING_OK;
     const double trained = train_now() - start;
@@ -351,9 +395,9 @@ static ring_status check_all(train_state *state)
         config_print(&made->config, true, stdout);
         RING_TRY(estimate_print(&made->config, &made->spec, samples, &made->grid, stdout));
         if (made->gpu.context != NULL)
-            printf("in addition: %d bytes on %s for cuBLASLt's workspace, and samples and labels "
-                   "on the host\n",
-                   CUDA_WORKSPACE_BYTES, made->gpu.name);
+            printf("in addition: %d bytes on %s for workspaces, the training images if they fit, "
+                   "and samples and labels on the host\n",
+                   CUDA_LANES_BYTES, made->gpu.name);
         printf("checked%s: no errors\n", samples == SIZE_MAX ? ", except for the data" : "");
     }
     return RING_OK;

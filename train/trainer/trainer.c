@@ -127,11 +127,11 @@ static ring_status try_gpu(trainer *made)
 static void stay_on_host(trainer *made)
 {
     char text[TRAIN_ERROR_MAX];
-    made->spec.place = NULL;
-    cuda_place_close(&made->gpu);
     snprintf(text, sizeof text, "training on the CPU, because the GPU cannot be used: %s",
              train_error());
     trainer_note(made, text);
+    made->spec.place = NULL;
+    cuda_place_close(&made->gpu);
 }
 
 ring_status trainer_open_device(trainer *made)
@@ -164,6 +164,8 @@ static ring_status start(trainer *made, int readers)
     snprintf(identity->model, sizeof identity->model, "%s", made->spec.name);
     made->run.settings = made->settings;
     made->run.place = (run_place){.epoch = 1};
+    made->engine.waits = made->waits;
+    RING_TRY(engine_keep_samples(&made->engine, &made->train));
     RING_TRY(engine_read_ahead(&made->engine, made->train.count > 0 ? readers : 0));
     return trainer_describe(made);
 }

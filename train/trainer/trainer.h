@@ -34,6 +34,7 @@ typedef struct trainer {
     uint64_t seed; /* of initial parameters, order of samples and dropout */
     bool compat;   /* behaves as DeepSpeed 0.13 */
     trainer_device device;
+    bool waits;      /* updates on a GPU are not deferred (train_engine.h) */
     bool tf32;       /* products on a GPU may use TF32 (cuda_products_open()) */
     cuda_place gpu;  /* that computes the network; api NULL: the host does */
     pixel_norm norm; /* normalization of images in a folder; channels 0: there is none */

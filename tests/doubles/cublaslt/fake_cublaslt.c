@@ -216,6 +216,12 @@ static uint64_t columns_of(cublasLtMatrixLayout_t layout, int32_t transposed)
     return transposed ? layout->rows : layout->columns;
 }
 
+static bool adds_bias(cublasLtMatmulDesc_t desc)
+{
+    return desc->epilogue == CUBLASLT_EPILOGUE_BIAS ||
+           desc->epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
+}
+
 static cublasStatus_t check_shapes(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
                                    cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
                                    cublasLtMatrixLayout_t d)
@@ -228,9 +234,9 @@ static cublasStatus_t check_shapes(cublasLtMatmulDesc_t desc, cublasLtMatrixLayo
         return wrong("batches of a product");
     if (d->batch > 1 && d->step < d->stride * (int64_t)d->columns)
         return wrong("results of a batch overlap");
-    if (desc->epilogue == CUBLASLT_EPILOGUE_BIAS && desc->bias == NULL)
+    if (adds_bias(desc) && desc->bias == NULL)
         return wrong("a bias is missing");
-    if (desc->epilogue == CUBLASLT_EPILOGUE_BIAS && (uintptr_t)desc->bias % BIAS_ALIGNED != 0)
+    if (adds_bias(desc) && (uintptr_t)desc->bias % BIAS_ALIGNED != 0)
         return wrong("a bias is not aligned to 16 bytes");
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -324,7 +330,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
         .first = operand(a_layout, desc->transposes[0], a),
         .second = operand(b_layout, desc->transposes[1], b),
         .result = d,
-        .bias = desc->epilogue == CUBLASLT_EPILOGUE_BIAS ? desc->bias : NULL,
+        .bias = adds_bias(desc) ? desc->bias : NULL,
+        .relu = desc->epilogue == CUBLASLT_EPILOGUE_RELU ||
+                desc->epilogue == CUBLASLT_EPILOGUE_RELU_BIAS,
+        .workspace = workspace,
+        .workspace_bytes = workspace_bytes,
         .result_step = (uint64_t)d_layout->step,
         .result_column = (uint64_t)d_layout->stride,
         .rows = d_layout->rows,

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES = 16 };
+enum { LANES = 16, GARBAGE = 1 << 16 /* bytes of the workspace that are overwritten */ };
 
 /* @return the dot product of x (count) and y (count), whose elements are y_step apart. */
 static float dot(const float *x, const float *y, uint64_t y_step, uint64_t count)
@@ -67,8 +67,12 @@ static void multiply(const void *args)
             if (p->beta != 0) /* else old values are not read: they may be NaN */
                 sums[i] += p->beta * out[i];
             out[i] = p->bias != NULL ? sums[i] + p->bias[i] : sums[i];
+            if (p->relu)
+                out[i] = out[i] > 0 ? out[i] : 0;
         }
     }
+    if (fiber_block_index() == 0)
+        memset(p->workspace, 0xff, p->workspace_bytes < GARBAGE ? p->workspace_bytes : GARBAGE);
     free(sums);
 }
 

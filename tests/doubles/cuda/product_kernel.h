@@ -13,8 +13,9 @@ typedef struct product_operand {
 } product_operand;
 
 /** "fake_product": result (rows, columns), stored by columns, = alpha * first (rows, inner) *
- * second (inner, columns) + beta * result + bias (rows, if any), for each of a batch. The sums are
- * float32, in the order of the inner index. Blocks of one thread share the columns. */
+ * second (inner, columns) + beta * result + bias (rows, if any), for each of a batch; with relu,
+ * the larger of that and 0, also for NaN. The sums are float32, in the order of the inner index.
+ * Blocks of one thread share the columns. The workspace is overwritten. */
 typedef struct product_args {
     product_operand first, second;
     float *result;
@@ -23,6 +24,9 @@ typedef struct product_args {
     uint64_t rows, columns, inner, batch;
     float alpha, beta;
     uint64_t tf32; /* 1: operands are rounded to 10 bits of the mantissa */
+    uint64_t relu;
+    unsigned char *workspace;
+    uint64_t workspace_bytes;
 } product_args;
 
 #endif
