@@ -66,17 +66,17 @@ good full 20 --device cpu --tf32
 grep -q '^NOTE TF32 has no effect: the CPU multiplies in float32$' full.log || wrong "TF32 on the CPU"
 cmp -s full.losses cpu.losses || wrong "TF32 on the CPU changes losses"
 
-# The GPU's memory has what the rank's has, and cuBLASLt's workspace.
+# The GPU's memory has what the rank's has, the training images, and workspaces.
 awk '/^memory on cuda:0 in bytes:/ { total = $6 + 0 }
      /^memory of rank 0 in bytes:/ {
          gsub(/[^0-9 ]/, ""); n = split($0, part, " ")
          for (i = 2; i <= n; i++) sum += part[i] }
-     END { exit !(sum > 1000 && total >= sum + 33554432 && total < sum + 34 * 1048576) }' gpu.log ||
+     END { exit !(sum > 1000 && total >= sum + 68157440 + 400 * 785 && total < sum + 67 * 1048576) }' gpu.log ||
     wrong "the memory of the GPU: $(grep '^memory' gpu.log)"
 grep -q '^memory on' cpu.log && wrong "the memory of a GPU in a run on the CPU"
 train checked 3 --device cuda --check || wrong "a check with a GPU: $(tail -n 3 checked.log)"
 grep -q '^memory per rank on cuda:0 in bytes, 1 rank,' checked.log &&
-    grep -q "^in addition: 33554432 bytes on cuda:0" checked.log || wrong "the table of a check"
+    grep -q "^in addition: 68157440 bytes on cuda:0" checked.log || wrong "the table of a check"
 refused 'on a GPU needs a single rank' ranks --device cuda --check=2
 
 # In the middle of an epoch: CPU, GPU, CPU; and a run on the GPU in two halves, with the same bits.
@@ -107,10 +107,10 @@ FAKE_CUBLASLT_NO_HANDLE=.so.13 good older 3 --device cuda
 FAKE_CUBLASLT_NO_HANDLE=libcublasLt refused 'libcublasLt.so.12 cannot be used: .*CUBLAS_STATUS_NOT_INIT' \
     too_old --device cuda
 unset RINGTRAIN_CUBLASLT
-# A GPU without enough memory: for cuBLASLt's workspace; then for a wide layer.
+# A GPU without enough memory: for workspaces; then for a wide layer.
 FAKE_CUDA_MEMORY=1000000 good small_gpu 3 --device auto
-grep -q 'NOTE training on the CPU, .*: allocating the workspace' small_gpu.log ||
-    wrong "auto without memory for the workspace: $(head -n 3 small_gpu.log)"
+grep -q 'NOTE training on the CPU, .*: allocating a workspace' small_gpu.log ||
+    wrong "auto without memory for a workspace: $(head -n 3 small_gpu.log)"
 cp layers.json kept.json
 sed -i 's/{"type": "linear"/{"type": "linear", "features": 20000}, &/' layers.json
 FAKE_CUDA_MEMORY=33554432 good large 1 --device auto

@@ -73,8 +73,10 @@ static op_run device_run(const op_run *run)
         device.params[t] = copy_of(run->params[t], bytes);
         device.grads[t] = copy_of(run->grads[t], bytes);
     }
+    const size_t scratch = (gpu.place.scratch_bytes(use, run->batch) + 63) / 64 * 64;
     device.scratch = (unsigned char *)room + used;
-    assert_true(used + gpu.place.scratch_bytes(use, run->batch) <= ROOM);
+    device.scratch_beside = (unsigned char *)room + used + scratch;
+    assert_true(used + scratch + gpu.place.scratch_beside(use, run->batch) <= ROOM);
     return device;
 }
 

@@ -20,15 +20,73 @@ enum { SAMPLES = 330, UPDATES = 100 };
 static train_dataset dataset;
 static cuda_place gpu;
 
-/* Results of a run. */
+/* How updates are run, and results of a run. */
 typedef struct trained {
     engine_rank on;
     size_t updates;
+    bool keeps;     /* the samples are kept on the GPU */
+    bool late;      /* results are collected when the place has computed them, or must be */
+    bool waits;     /* each request is computed at once */
+    size_t counted; /* the calls of the driver are counted from this update on */
+    fake_cuda_census calls;
     const char *place;
     double losses[UPDATES], norms[UPDATES];
     engine_score score;
     uint64_t params_hash;
+    size_t collected;
 } trained;
+
+static bool has_double;
+static fake_cuda_table fake;
+
+/* Without cuStreamQuery(), by which the host asks a GPU that has not ended an update for 10 ms
+ * whether it has failed: the double's updates take that long. */
+static fake_cuda_census end_census(void)
+{
+    static fake_cuda_census_row rows[64];
+    const int count = (fake.census_end)(rows, COUNT_OF(rows));
+    fake_cuda_census sum = (fake.census_sum)(rows, count, false, 0);
+    for (int i = 0; i < count; i++)
+        if (strcmp(rows[i].function, "cuStreamQuery") == 0)
+            sum.calls -= rows[i].calls;
+    return sum;
+}
+
+/* Collects the results of all but @p most updates, and those that have been computed. */
+static ring_status collect(train_engine *engine, trained *out, size_t submitted, size_t most)
+{
+    bool found = true;
+    while (found && out->collected < submitted) {
+        engine_result result;
+        RING_TRY(engine_collect(engine, submitted - out->collected > most, &result, &found));
+        if (!found)
+            break;
+        out->losses[out->collected] = result.loss;
+        out->norms[out->collected++] = result.grad_norm;
+    }
+    return RING_OK;
+}
+
+static ring_status update(train_engine *engine, trained *out, size_t i, const uint32_t *order,
+                          size_t samples)
+{
+    const size_t micro = (size_t)engine->config->micro_batch;
+    const engine_share share = {.order = order,
+                                .samples = samples,
+                                .micro = micro,
+                                .total = samples,
+                                .micro_batches = (int)((samples + micro - 1) / micro)};
+    const double lr = engine->config->optimizer.lr / (1 + (double)(i % 3));
+    engine_result result = {0};
+    if (out->late) {
+        RING_TRY(engine_submit(engine, &dataset, &share, lr));
+        return collect(engine, out, i + 1, ENGINE_AWAITED_MAX - 1);
+    }
+    RING_TRY(engine_update_share(engine, &dataset, &share, lr, &result));
+    out->losses[i] = result.loss;
+    out->norms[i] = result.grad_norm;
+    return RING_OK;
+}
 
 static ring_status work(train_engine *engine, void *rank)
 {
@@ -40,15 +98,20 @@ static ring_status work(train_engine *engine, void *rank)
     out->place = engine->model.place->name;
     RING_TRY(sampler_create(&sampler, SAMPLES, 1, 0, &(sampler_rule){0}));
     sampler_set_epoch(&sampler, 0);
+    if (out->keeps)
+        RING_TRY(engine_keep_samples(engine, &dataset));
+    engine->waits = out->waits;
     for (size_t i = 0, at = 0; i < out->updates && status == RING_OK; i++) {
-        engine_result result = {0};
         const size_t left = SAMPLES - at, samples = left < window ? left : window;
-        status = engine_update(engine, &dataset, sampler.order + at, samples, config->optimizer.lr,
-                               &result);
+        if (out->counted > 0 && i == out->counted)
+            (fake.census_begin)();
+        status = update(engine, out, i, sampler.order + at, samples);
         at = left > window ? at + window : 0;
-        out->losses[i] = result.loss;
-        out->norms[i] = result.grad_norm;
     }
+    if (status == RING_OK && out->late)
+        status = collect(engine, out, out->updates, 0);
+    if (out->counted > 0)
+        out->calls = end_census();
     sampler_destroy(&sampler);
     RING_TRY(status);
     RING_TRY(engine_evaluate(engine, &dataset, &out->score));
@@ -83,10 +146,13 @@ static ring_status build_dropout_on_gpu(model_spec *spec, const char *model)
 
 typedef ring_status build_function(model_spec *spec, const char *model);
 
-static void train(trained *out, build_function *build, const char *model, const char *config,
-                  loss_kind loss, size_t updates)
+/* @param how  its settings of updates; NULL: each result is waited for */
+static void train_as(const trained *how, trained *out, build_function *build, const char *model,
+                     const char *config, loss_kind loss, size_t updates)
 {
     memset(out, 0, sizeof *out);
+    if (how != NULL)
+        *out = *how;
     out->updates = updates;
     engine_ranks_run(&(engine_job){.config = config,
                                    .model = model,
@@ -96,6 +162,19 @@ static void train(trained *out, build_function *build, const char *model, const 
                                    .work = work},
                      1, out, sizeof *out);
     engine_ranks_expect(1, out, sizeof *out, model);
+}
+
+static void train(trained *out, build_function *build, const char *model, const char *config,
+                  loss_kind loss, size_t updates)
+{
+    train_as(NULL, out, build, model, config, loss, updates);
+}
+
+static void expect_same_bits(const trained *got, const trained *want)
+{
+    assert_memory_equal(got->losses, want->losses, want->updates * sizeof(double));
+    assert_memory_equal(got->norms, want->norms, want->updates * sizeof(double));
+    assert_true(got->params_hash == want->params_hash);
 }
 
 static void check_same(const trained *got, const trained *want)
@@ -151,9 +230,134 @@ static void two_runs_have_the_same_bits(void **state)
     static trained runs[2];
     for (int r = 0; r < 2; r++)
         train(&runs[r], build_on_gpu, "lenet5", LENET_CONFIG, LOSS_CROSS_ENTROPY, 6);
-    assert_memory_equal(runs[0].losses, runs[1].losses, runs[0].updates * sizeof(double));
-    assert_memory_equal(runs[0].norms, runs[1].norms, runs[0].updates * sizeof(double));
-    assert_true(runs[0].params_hash == runs[1].params_hash);
+    expect_same_bits(&runs[1], &runs[0]);
+}
+
+/* Three convolutions, each with other sizes of its columns. */
+static ring_status build_convolutions(model_spec *spec, const char *model)
+{
+    static const op_settings windows[] = {{.outputs = 2, .kernel = 3, .stride = 1},
+                                          {.outputs = 4, .kernel = 3, .stride = 1},
+                                          {.outputs = 4, .kernel = 3, .stride = 3}};
+    (void)model;
+    model_spec_start(spec, "convolutions", (op_shape){.dim = {1, 28, 28}, .dims = 3});
+    for (size_t i = 0; i < COUNT_OF(windows); i++) {
+        assert_non_null(model_spec_add(spec, &op_conv2d, &windows[i]));
+        assert_non_null(model_spec_add(spec, &op_relu, &(op_settings){0}));
+    }
+    assert_non_null(model_spec_add(spec, &op_flatten, &(op_settings){0}));
+    assert_non_null(model_spec_add(spec, &op_linear, &(op_settings){.outputs = 10}));
+    spec->place = &gpu.place;
+    return RING_OK;
+}
+
+#define SMALL_BATCHES \
+    "{train_batch_size: 30, gradient_accumulation_steps: 2, gradient_clipping: 0.8, optimizer: " \
+    "{type: \"AdamW\", params: {lr: 0.002}}}"
+
+/* Request by request, update by update, in graphs of several updates, from samples on the GPU or on
+ * the host: each kind of graph is launched several times. */
+static void graphs_have_the_bits_of_their_requests(void **state)
+{
+    static const trained ways[] = {{.keeps = true}, {.late = true}, {.keeps = true, .late = true}};
+    static trained want, got;
+    train_as(&(trained){.waits = true}, &want, build_dropout_on_gpu, "mlp", SMALL_BATCHES,
+             LOSS_CROSS_ENTROPY, 40);
+    for (size_t w = 0; w < COUNT_OF(ways); w++) {
+        train_as(&ways[w], &got, build_dropout_on_gpu, "mlp", SMALL_BATCHES, LOSS_CROSS_ENTROPY,
+                 40);
+        expect_same_bits(&got, &want);
+    }
+    build_function *const nets[] = {build_on_gpu, build_convolutions};
+    for (size_t n = 0; n < COUNT_OF(nets); n++) {
+        train_as(&(trained){.waits = true}, &want, nets[n], "lenet5", LENET_CONFIG,
+                 LOSS_CROSS_ENTROPY, 20);
+        train_as(&ways[2], &got, nets[n], "lenet5", LENET_CONFIG, LOSS_CROSS_ENTROPY, 20);
+        expect_same_bits(&got, &want);
+    }
+}
+
+/* Prints the longest chain of kernels in an update.
+ * @return their number. @param[out] products  of them */
+static int print_chain(const char *model, int *products)
+{
+    enum { AT_ONCE = 8, MOST = 64 };
+    const char *names[MOST];
+    const int count = (fake.longest_chain)(names, MOST) / AT_ONCE;
+    *products = 0;
+    printf("%s:", model);
+    for (int i = 0; i < count && i < MOST; i++) {
+        printf(" %s", names[i]);
+        *products += strcmp(names[i], "fake_product") == 0;
+    }
+    printf(": %d kernels, %d of them products\n", count, *products);
+    return count;
+}
+
+/* Of 330 samples, an epoch has 10 updates of 33: the calls of the last 24 updates are counted. */
+static void an_update_of_a_graph_is_at_most_one_call(void **state)
+{
+    static const struct {
+        const char *model;
+        int nodes, products;
+    } nets[] = {{"mlp", 13, 6}, {"lenet5", 30, 10}};
+    static trained run;
+    if (!has_double)
+        skip_because("only the driver's double counts calls");
+    for (size_t n = 0; n < COUNT_OF(nets); n++) {
+        int products;
+        train_as(&(trained){.keeps = true, .late = true, .counted = 16}, &run, build_on_gpu,
+                 nets[n].model, "{train_batch_size: 33, optimizer: {type: \"Adam\", params: {}}}",
+                 LOSS_CROSS_ENTROPY, 40);
+        printf("%s: %lu calls for 24 updates\n", nets[n].model, (unsigned long)run.calls.calls);
+        assert_true(run.calls.calls <= 24);
+        assert_true(run.calls.synchronisations == 0);
+        assert_true(print_chain(nets[n].model, &products) <= nets[n].nodes);
+        assert_true(products <= nets[n].products);
+    }
+}
+
+/* The sixth update has 10 samples and is the first of that size, so it is executed request by
+ * request. Forward and backward passes, the samples, the loss, the norm and the step count as ops.
+ */
+static void an_update_by_requests_makes_few_calls(void **state)
+{
+    static const struct {
+        const char *model;
+        int ops;
+    } nets[] = {{"mlp", 2 * 5 + 4}, {"lenet5", 2 * 12 + 4}};
+    static trained run;
+    if (!has_double)
+        skip_because("only the driver's double counts calls");
+    for (size_t n = 0; n < COUNT_OF(nets); n++) {
+        train_as(&(trained){.keeps = true, .late = true, .counted = 5}, &run, build_on_gpu,
+                 nets[n].model, OPTIMIZER("Adam", ""), LOSS_CROSS_ENTROPY, 6);
+        printf("%s: %lu calls for %d ops\n", nets[n].model, (unsigned long)run.calls.calls,
+               nets[n].ops);
+        assert_true(run.calls.calls <= 3 * (uint64_t)nets[n].ops);
+        assert_true(run.calls.synchronisations == 0);
+    }
+}
+
+/* The GPU skips an update whose loss is not finite, and all that follow. */
+static void a_loss_that_is_not_finite_is_reported_late(void **state)
+{
+    static const char config[] = "{train_batch_size: 33, optimizer: {type: \"SGD\", params: {lr: "
+                                 "1e18}}}";
+    static trained host, device;
+    memset(&host, 0, sizeof host);
+    memset(&device, 0, sizeof device);
+    host.updates = device.updates = 30;
+    device.keeps = device.late = true;
+    const engine_job on_host = {
+        .config = config, .model = "mlp", .loss = LOSS_CROSS_ENTROPY, .samples = 64, .work = work};
+    engine_job on_gpu = on_host;
+    on_gpu.build = build_on_gpu;
+    engine_ranks_run(&on_host, 1, &host, sizeof host);
+    engine_ranks_run(&on_gpu, 1, &device, sizeof device);
+    assert_int_equal(host.on.status, RING_ERR_USAGE);
+    assert_int_equal(device.on.status, host.on.status);
+    assert_string_equal(device.on.error, host.on.error);
 }
 
 static void expect_refusal(const char *model, int ranks, const char *config, const char *error)
@@ -202,9 +406,8 @@ static void draw_dataset(void)
 static void a_failed_request_is_told_by_settle(void **state)
 {
     static const char *const calls[] = {"cuCtxSetCurrent", "cuMemsetD8Async", "cuLaunchKernel"};
-    if (dlsym(dlopen("libcuda.so.1", RTLD_NOW), "fake_cuda_fail") == NULL)
+    if (!has_double)
         skip_because("only the driver's double fails on demand");
-    const fake_cuda_table fake = fake_cuda_functions();
     for (size_t i = 0; i < COUNT_OF(calls); i++) {
         cuda_place other;
         void *memory;
@@ -227,6 +430,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(losses_equal_the_hosts),
         cmocka_unit_test(two_runs_have_the_same_bits),
+        cmocka_unit_test(graphs_have_the_bits_of_their_requests),
+        cmocka_unit_test(an_update_of_a_graph_is_at_most_one_call),
+        cmocka_unit_test(an_update_by_requests_makes_few_calls),
+        cmocka_unit_test(a_loss_that_is_not_finite_is_reported_late),
         cmocka_unit_test(what_gpus_cannot_do_is_refused),
         cmocka_unit_test(a_failed_request_is_told_by_settle),
     };
@@ -234,6 +441,9 @@ int main(void)
         fprintf(stderr, "%s\n", train_error());
         return 1;
     }
+    has_double = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "fake_cuda_fail") != NULL;
+    if (has_double)
+        fake = fake_cuda_functions();
     draw_dataset();
     const int failures = cmocka_run_group_tests(tests, NULL, NULL);
     dataset_free(&dataset);
