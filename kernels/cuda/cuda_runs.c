@@ -133,15 +133,17 @@ ring_status program_group_new(cuda_arena *a, program_group **out)
     return RING_OK;
 }
 
-/* Inserts a seat; they are in the order of their ranks. */
+/* Inserts a seat; they are in the order of their ranks. If the start fails, others may have been
+ * freed. */
 static void add_seat(program_group *g, accelerator_seat *s)
 {
     int at = g->count++;
-    for (; at > 0 && g->seats[at - 1]->rank > s->rank; at--)
+    for (; at > 0 && g->members[at - 1].rank > s->rank; at--) {
         g->seats[at] = g->seats[at - 1];
+        g->members[at].rank = g->members[at - 1].rank;
+    }
     g->seats[at] = s;
-    for (int i = 0; i < g->count; i++)
-        g->members[i].rank = g->seats[i]->rank;
+    g->members[at].rank = s->rank;
 }
 
 ring_status program_group_join(uint64_t address, accelerator_seat *s, program_group **out)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A GPU as accelerator, over NVIDIA's driver or its double: folds, stops in streams, graphs, whose
- * memory it is, errors, and each call of the driver that fails. Each test has a process, and so a
- * GPU, of its own. Usage: test_kernels.cuda_device TEST */
+ * memory it is, seats, errors, and each call of the driver that fails. Each test has a process, and
+ * so a GPU, of its own. Usage: test_kernels.cuda_device TEST */
+#include "accelerator_programs.h"
 #include "cuda_device.h"
 #include "fake_cuda_table.h"
 #include "sample_kernels.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -261,7 +263,7 @@ static void it_knows_whether_a_stream_is_captured(void **state)
     OK(cu.graph_destroy(graph));
 }
 
-/* ---- Memory, errors ---- */
+/* ---- Memory ---- */
 
 static bool is_owned(const void *at, size_t bytes, accelerator_allocation *out)
 {
@@ -285,6 +287,73 @@ static void it_knows_its_memory(void **state)
     assert_true(is_owned(next, 4, &again));
     assert_int_not_equal(again.id, found.id);
 }
+
+/* ---- Seats ---- */
+
+enum { SEATS = 2 };
+
+/* The seats of two ranks of this process on the GPU. */
+typedef struct seating {
+    accelerator_seat *seats[SEATS];
+    accelerator_card cards[SEATS];
+} seating;
+
+static seating attach_all(const seating *parents)
+{
+    seating all = {0};
+    for (int r = 0; r < SEATS; r++) {
+        const accelerator_seat *parent = parents != NULL ? parents->seats[r] : NULL;
+        assert_int_equal(by->programs->create(by, parent, r, SEATS, &all.seats[r]), RING_OK);
+        if (by->programs->attach(all.seats[r], 16, false, &all.cards[r]) != RING_OK)
+            fail_msg("rank %d: %s", r, fail_text());
+    }
+    return all;
+}
+
+static void *open_first(void *arg)
+{
+    const seating *all = arg;
+    return by->programs->open(all->seats[0], all->cards) == RING_OK ? arg : NULL;
+}
+
+static void open_all(seating *all)
+{
+    pthread_t thread;
+    void *opened;
+    assert_int_equal(pthread_create(&thread, NULL, open_first, all), 0);
+    assert_int_equal(by->programs->open(all->seats[1], all->cards), RING_OK);
+    pthread_join(thread, &opened);
+    assert_ptr_equal(opened, all);
+}
+
+static void connect_seat(const seating *all, int rank)
+{
+    accelerator_terms terms;
+    if (by->programs->connect(all->seats[rank], all->cards, false, &terms) != RING_OK)
+        fail_msg("rank %d: %s", rank, fail_text());
+}
+
+/* When a start fails, a rank may have departed before another one connects. */
+static void a_rank_departs_before_another_connects(void **state)
+{
+    enum { TIMES = 3 };
+    open_gpu();
+    seating parents = attach_all(NULL);
+    open_all(&parents);
+    for (int r = 0; r < SEATS; r++)
+        connect_seat(&parents, r);
+    for (int i = 0; i < TIMES; i++) {
+        const seating derived = attach_all(&parents);
+        for (int r = SEATS - 1; r >= 0; r--) {
+            connect_seat(&derived, r);
+            by->programs->detach(derived.seats[r]);
+        }
+    }
+    for (int r = 0; r < SEATS; r++)
+        by->programs->detach(parents.seats[r]);
+}
+
+/* ---- Errors ---- */
 
 static void an_error_of_the_device_is_told(void **state)
 {
@@ -362,6 +431,7 @@ int main(int argc, char **argv)
                                               TEST(a_stop_is_not_lent_twice),
                                               TEST(it_knows_whether_a_stream_is_captured),
                                               TEST(it_knows_its_memory),
+                                              TEST(a_rank_departs_before_another_connects),
                                               TEST(an_error_of_the_device_is_told),
                                               TEST(the_nth_call_fails)};
     cu = cuda_functions();
