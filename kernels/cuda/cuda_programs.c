@@ -114,6 +114,20 @@ static void bind_seat(accelerator_seat *s)
                             .ranks = s->ranks};
 }
 
+/* Clears what other ranks write to, before they know of the part: if the start fails, they may
+ * depart before this rank connects. The room of a seat that is not derived is new, and so clear. */
+static ring_status clear_memory(const accelerator_seat *s)
+{
+    const size_t bytes = seat_layout_of(&s->shape, s->ranks).carried;
+    const cuda_room *room = &s->arena->peers[s->arena->rank].room;
+    chore_args clears = {.count = 0};
+    arena_add_chore(&clears, CHORE_CLEAR, s->memory, 0, bytes);
+    for (size_t half = 0; room->at != NULL && half < room->bytes; half += s->arena->bytes)
+        arena_add_chore(&clears, CHORE_CLEAR, room->there + half + s->first * ARENA_UNIT_BYTES, 0,
+                        bytes);
+    return arena_work(s->arena, &clears);
+}
+
 /* Takes a part of the arena and words of its pinned memory. */
 static ring_status take_memory(accelerator_seat *s)
 {
@@ -178,7 +192,8 @@ static ring_status attach_inside(accelerator_seat *s, bool far, accelerator_card
         RING_TRY(arena_new(s->of, s->of->programs->chores, s->rank, s->ranks,
                            seat_layout_of(&s->shape, s->ranks).all, far, &s->arena));
     RING_TRY(take_memory(s));
-    return fill_card(s, blocks, card);
+    RING_TRY(fill_card(s, blocks, card));
+    return clear_memory(s);
 }
 
 static ring_status cuda_create(const accelerator *a, const accelerator_seat *parent, int rank,
@@ -416,7 +431,7 @@ static device_link link_to(const accelerator_seat *s, const accelerator_card *ca
                                             : DEVICE_APART};
 }
 
-/* Clears the seat's words, and writes the links. The GPU copies them from pinned memory. */
+/* The GPU copies the links from pinned memory. */
 static ring_status write_links(accelerator_seat *s, const accelerator_card *cards,
                                const accelerator_terms *terms)
 {
@@ -433,11 +448,6 @@ static ring_status write_links(accelerator_seat *s, const accelerator_card *card
         for (int r = 0; r < s->ranks; r++)
             if (r != s->rank)
                 links[lane * s->ranks + r] = link_to(s, cards, agreed, lane, r);
-    arena_add_chore(&chores, CHORE_CLEAR, s->memory, 0, in.carried);
-    if (s->shared != s->memory)
-        arena_add_chore(&chores, CHORE_CLEAR, s->shared, 0, in.carried);
-    for (int half = 0; half < 2 && s->far[half].at != NULL; half++)
-        arena_add_chore(&chores, CHORE_CLEAR, s->far[half].there, 0, in.carried);
     arena_add_chore(&chores, CHORE_COPY, s->memory + in.links, pinned_there(s->arena, pinned),
                     bytes);
     s->window = agreed->window;
