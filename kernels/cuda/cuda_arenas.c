@@ -241,9 +241,9 @@ static void leave_memory(const cuda_arena *a)
  * on another host writes nothing here, so its own word is set in its place. */
 static CUdeviceptr word_of(const cuda_arena *a, int r, size_t words)
 {
-    const bool is_far = a->peers[r].memory == 0;
-    return (is_far ? a->shared : a->peers[r].memory) + words +
-           (size_t)(is_far ? r : a->rank) * sizeof(uint64_t);
+    const arena_peer *peer = &a->peers[r];
+    return (peer->far ? a->shared : peer->memory) + words +
+           (size_t)(peer->far ? r : a->rank) * sizeof(uint64_t);
 }
 
 static ring_status allocate(cuda_arena *a)
@@ -282,13 +282,15 @@ static void free_arena(cuda_arena *a)
     free(a);
 }
 
-/* Writes to the other ranks' memory that this rank has departed, and frees the arena. */
+/* Writes to the memory of the other ranks, if this one has opened it, that this rank has departed,
+ * and frees the arena. */
 static void end_arena(cuda_arena *a)
 {
     chore_args marks = {.count = 0};
     const bool connected = a->connected;
     for (int r = 0; connected && r < a->ranks; r++)
-        arena_add_chore(&marks, CHORE_MARK, word_of(a, r, 0), 0, 0);
+        if (a->peers[r].far || a->peers[r].memory != 0)
+            arena_add_chore(&marks, CHORE_MARK, word_of(a, r, 0), 0, 0);
     if (connected && arena_work(a, &marks) != RING_OK) {
         arena_keep(a);
         return;

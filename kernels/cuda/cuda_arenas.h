@@ -32,8 +32,9 @@ typedef struct left_part {
 
 /** Another rank's arena, as it is mapped here. */
 typedef struct arena_peer {
-    CUdeviceptr memory; /* to which this rank's GPU writes; 0: it is on another host */
+    CUdeviceptr memory; /* to which this rank's GPU writes; 0: it does not reach it */
     bool opened;        /* by IPC */
+    bool far;           /* on another host */
     cuda_room room;     /* if the memory is a room */
 } arena_peer;
 

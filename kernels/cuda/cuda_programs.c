@@ -377,11 +377,12 @@ static ring_status open_arena(const accelerator_seat *s, const accelerator_card 
     const accelerator_card *theirs = &cards[rank];
     arena_peer *peer = &s->arena->peers[rank];
     CUipcMemHandle handle;
-    peer->memory = theirs->memory;
-    if (is_same_process(theirs, &cards[s->rank]))
-        return theirs->ordinal == s->of->device
-                   ? RING_OK
-                   : enable_access(cuda_driver_load(), s->of, theirs->ordinal);
+    if (is_same_process(theirs, &cards[s->rank])) {
+        if (theirs->ordinal != s->of->device)
+            RING_TRY(enable_access(cuda_driver_load(), s->of, theirs->ordinal));
+        peer->memory = theirs->memory;
+        return RING_OK;
+    }
     static const unsigned char none[sizeof theirs->handle];
     if (memcmp(theirs->handle, none, sizeof none) == 0)
         return fail(RING_ERR_UNSUPPORTED, "rank %d cannot share memory of its GPU", rank);
@@ -479,11 +480,12 @@ static ring_status open_inside(accelerator_seat *s, const accelerator_card *card
             return fail(RING_ERR_UNSUPPORTED,
                         "rank %d has RING_P2P=0, so no other GPU accesses the memory of its GPU",
                         r);
+    s->arena->connected = true; /* even if this rank cannot open their memory */
     for (int r = 0; r < s->ranks; r++)
-        if (r != s->rank && cards[r].host == cards[s->rank].host &&
-            open_arena(s, cards, r) != RING_OK)
+        s->arena->peers[r].far = cards[r].host != cards[s->rank].host;
+    for (int r = 0; r < s->ranks; r++)
+        if (r != s->rank && !s->arena->peers[r].far && open_arena(s, cards, r) != RING_OK)
             return fail(RING_ERR_UNSUPPORTED, "%s", fail_text());
-    s->arena->connected = true;
     return arena_greet(s->arena);
 }
 

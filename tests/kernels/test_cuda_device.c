@@ -354,6 +354,21 @@ static void a_rank_departs_before_another_connects(void **state)
         by->programs->detach(parents.seats[r]);
 }
 
+/* To rank 1, rank 0 is a process that does not share its memory. */
+static void memory_that_others_may_have_opened_is_kept(void **state)
+{
+    accelerator_allocation found;
+    open_gpu();
+    seating all = attach_all(NULL);
+    memset(all.cards[0].process, 1, sizeof all.cards[0].process);
+    memset(all.cards[0].handle, 0, sizeof all.cards[0].handle);
+    assert_int_equal(by->programs->open(all.seats[1], all.cards), RING_ERR_UNSUPPORTED);
+    for (int r = 0; r < SEATS; r++) {
+        by->programs->detach(all.seats[r]);
+        assert_int_equal(is_owned((void *)(uintptr_t)all.cards[r].memory, 1, &found), r == 1);
+    }
+}
+
 /* ---- Errors ---- */
 
 static void an_error_of_the_device_is_told(void **state)
@@ -433,6 +448,7 @@ int main(int argc, char **argv)
                                               TEST(it_knows_whether_a_stream_is_captured),
                                               TEST(it_knows_its_memory),
                                               TEST(a_rank_departs_before_another_connects),
+                                              TEST(memory_that_others_may_have_opened_is_kept),
                                               TEST(an_error_of_the_device_is_told),
                                               TEST(the_nth_call_fails)};
     cu = cuda_functions();
