@@ -61,9 +61,11 @@ typedef enum seat_task { ATTACH, OPEN, CONNECT } seat_task;
 /* To attach, open or connect, in a thread of its own. The driver may wait for all streams of the
  * GPU, and one of them may be stopped until the program continues after the start. */
 typedef struct seat_step {
+    struct seat_step *next; /* of those that ended late */
     pthread_mutex_t lock;
     pthread_cond_t over;
-    bool finished, abandoned; /* the thread is done; nothing waits for it, so it frees the step */
+    bool finished, abandoned; /* the thread is done; nothing waits for it, so it ends the step */
+    bool failed;              /* it was abandoned because the communicator had failed */
     const accelerator *by;
     seat_task task;
     bool by_rooms; /* see accelerator_programs.connect() */
@@ -77,6 +79,13 @@ typedef struct seat_step {
     char text[1024];
 } seat_step;
 
+/* Steps that ended late, with seats that the next rank to attach to their GPU detaches: until then,
+ * the program may have stopped streams. */
+static struct {
+    pthread_mutex_t lock;
+    seat_step *first;
+} late = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
 static void free_step(seat_step *s)
 {
     if (s->task == ATTACH && s->seat != NULL) /* nothing uses it */
@@ -87,15 +96,53 @@ static void free_step(seat_step *s)
     free(s);
 }
 
-/* A seat that is connected too late is kept, because other ranks may use its memory. The seat has
- * what it needs of its parent, which may be freed before a late step has begun. */
+/* Other ranks may use the memory of a seat that they know of. If the communicator has failed, they
+ * keep theirs until this seat is detached, as it does until theirs are. Otherwise they disconnect
+ * without it, so it is kept. */
+static void end_late(seat_step *s)
+{
+    if (s->seat == NULL || (s->task != ATTACH && !s->failed)) {
+        free_step(s);
+        return;
+    }
+    pthread_mutex_lock(&late.lock);
+    s->next = late.first;
+    late.first = s;
+    pthread_mutex_unlock(&late.lock);
+}
+
+/* @return a step that ended late on @p by; NULL: there are no more. */
+static seat_step *next_late(const accelerator *by)
+{
+    pthread_mutex_lock(&late.lock);
+    seat_step **from = &late.first;
+    while (*from != NULL && (*from)->by != by)
+        from = &(*from)->next;
+    seat_step *s = *from;
+    if (s != NULL)
+        *from = s->next;
+    pthread_mutex_unlock(&late.lock);
+    return s;
+}
+
+static void detach_late(const accelerator *by)
+{
+    for (seat_step *s; (s = next_late(by)) != NULL;) {
+        by->programs->detach(s->seat);
+        s->seat = NULL;
+        free_step(s);
+    }
+}
+
+/* The seat has what it needs of its parent, which may be freed before a late step has begun. */
 static void *run_step(void *context)
 {
     seat_step *s = context;
     const accelerator_programs *programs = s->by->programs;
-    if (s->task == ATTACH)
+    if (s->task == ATTACH) {
+        detach_late(s->by);
         s->status = programs->attach(s->seat, s->lanes, s->far, &s->card);
-    else if (s->task == OPEN)
+    } else if (s->task == OPEN)
         s->status = programs->open(s->seat, s->cards);
     else
         s->status = programs->connect(s->seat, s->cards, s->by_rooms, &s->terms);
@@ -110,7 +157,7 @@ static void *run_step(void *context)
     pthread_cond_signal(&s->over);
     pthread_mutex_unlock(&s->lock);
     if (abandoned)
-        free_step(s);
+        end_late(s);
     return NULL;
 }
 
@@ -145,6 +192,7 @@ static bool await_step(const ring_comm *comm, seat_step *s, double end)
     }
     const bool finished = s->finished;
     s->abandoned = !finished;
+    s->failed = !finished && !comm_is_fine(comm);
     pthread_mutex_unlock(&s->lock);
     return finished;
 }

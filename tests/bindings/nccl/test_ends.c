@@ -3,6 +3,8 @@
  * phase, lost ranks, ranks that exit, and wrong calls. Ranks are processes with a GPU each. */
 #include "nccl_team.h"
 
+#include "fake_cuda_table.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -256,6 +258,59 @@ static int abort_afterwards(int rank, int ranks, harness_board *board, void *arg
     return 0;
 }
 
+/* Rank 1 cannot open memory of rank 0's GPU, and aborts while rank 0 waits for it for 4 s. */
+static int abort_as_gpus_meet(const team_rank *r, harness_board *board)
+{
+    const fake_cuda_table fake = fake_cuda_functions();
+    const double since = harness_now();
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclComm_t comm;
+    config.blocking = 0;
+    if (r->rank == 1)
+        fake.fail_nth_of("cuIpcOpenMemHandle_v2", 1, CUDA_ERROR_OUT_OF_MEMORY);
+    EXPECT_BEGUN(ncclCommInitRankConfig(&comm, RANKS, *team_id(r->rank, board), r->rank, &config));
+    for (ncclResult_t state = ncclInProgress; state == ncclInProgress; usleep(1000)) {
+        EXPECT_NCCL(ncclCommGetAsyncError(comm, &state));
+        EXPECT(harness_is_prompt(since), "rank %d is still in progress", r->rank);
+        if (r->rank == 1 && fake.last_failed() != NULL)
+            break;
+    }
+    usleep(r->rank == 1 ? 300000 : 0); /* rank 0 waits */
+    EXPECT_NCCL(ncclCommAbort(comm));
+    return 0;
+}
+
+/* Later communicators have all of the blocks of rank 0's GPU that an aborted start had. */
+static int blocks_after_an_abort(int rank, int ranks, harness_board *board, void *arg)
+{
+    enum { BYTES = 4 << 20, BLOCKS = 2 };
+    CUdeviceptr memory;
+    unsigned blocks;
+    team t;
+    EXPECT(team_open(&t, rank, 1, RANKS, RANKS) == 0, "rank %d", rank);
+    EXPECT_CUDA(team_cuda.mem_alloc(&memory, BYTES));
+    EXPECT(abort_as_gpus_meet(&t.of[0], board) == 0, "rank %d", rank);
+    meet(board, 0);
+    usleep(5000000);
+    if (rank == 0)
+        EXPECT_NCCL(ncclGetUniqueId((ncclUniqueId *)&board->id));
+    meet(board, 1);
+    EXPECT(team_join(&t, (const ncclUniqueId *)&board->id, NULL) == 0, "rank %d", rank);
+    EXPECT_NCCL(ncclAllReduce((void *)(uintptr_t)memory, (void *)(uintptr_t)memory,
+                              BYTES / sizeof(float), ncclFloat, ncclSum, t.of[0].comm,
+                              t.of[0].stream));
+    EXPECT_CUDA(team_cuda.stream_synchronize(t.of[0].stream));
+    const char *kernel = fake_cuda_functions().last_kernel(&blocks);
+    EXPECT(blocks == BLOCKS, "%s had %u blocks", kernel, blocks);
+    EXPECT_CUDA(team_cuda.mem_free(memory));
+    return team_close(&t);
+}
+
+static void an_aborted_start_gives_its_blocks_back(void **state)
+{
+    assert_int_equal(harness_run(HARNESS_PROCESSES, RANKS, blocks_after_an_abort, NULL, NULL), 0);
+}
+
 static void aborts_end_every_phase(void **state)
 {
     static const harness_body bodies[] = {abort_a_start,  abort_a_call,     abort_a_group,
@@ -424,6 +479,7 @@ int main(void)
         cmocka_unit_test(wrong_calls_are_refused),
         cmocka_unit_test(any_rank_makes_the_id),
         cmocka_unit_test(aborts_end_every_phase),
+        cmocka_unit_test(an_aborted_start_gives_its_blocks_back),
         cmocka_unit_test(ranks_may_be_lost_or_exit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
