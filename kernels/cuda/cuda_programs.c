@@ -728,9 +728,9 @@ ring_status cuda_programs_open(cuda_device *c)
         return fail(RING_ERR_MEMORY, "opening a GPU");
     pthread_mutex_init(&c->programs->lock, NULL);
     c->programs->processes = 1;
-    (void)cuda_driver_load()->device_get_attribute(&cooperative,
-                                                   CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH,
-                                                   c->device);
+    RING_TRY(cuda_check(cuda_driver_load()->device_get_attribute(
+                            &cooperative, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, c->device),
+                        "checking for cooperative launches (cuDeviceGetAttribute)"));
     c->base.programs = cooperative != 0 ? &programs : NULL;
     return RING_OK;
 }

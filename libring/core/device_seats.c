@@ -359,7 +359,10 @@ static ring_status open_or_disconnect(ring_comm *comm, struct device_calls *d,
         return fail(status, "%s", text);
     }
     if (why != RING_OK) {
-        log_info("calls on GPUs are driven by the host: %s", fail_text());
+        const ring_status mine = (ring_status)notices[comm->rank].status;
+        const bool expected = mine == RING_OK || mine == RING_ERR_UNSUPPORTED;
+        log_at(expected ? LOG_INFO : LOG_WARN, "calls on GPUs are driven by the host: %s",
+               fail_text());
         return disconnect(comm, d, notices);
     }
     log_info("%s runs calls itself, with at most %d blocks and %u KiB%s for each of them "
