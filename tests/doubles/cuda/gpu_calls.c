@@ -52,7 +52,10 @@ void fake_cuda_fail_nth_of(const char *function, uint64_t n, int result)
 
 const char *fake_cuda_last_failed(void)
 {
-    return failed;
+    pthread_mutex_lock(&lock);
+    const char *last = failed;
+    pthread_mutex_unlock(&lock);
+    return last;
 }
 
 void call_count(uint64_t *counter, uint64_t by)
