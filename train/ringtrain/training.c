@@ -177,6 +177,8 @@ static ring_status collect(train_state *state, int most)
 static ring_status collect_before(train_state *state, ring_status status)
 {
     train_failure failure = {RING_OK};
+    if (state->awaited_count == 0)
+        return status; /* train_error() may be marked as shared */
     train_failure_keep(&failure, status);
     RING_TRY(collect(state, 0));
     return train_failure_tell(&failure);
