@@ -189,6 +189,16 @@ template <unsigned THREADS, class Number> DEVICE Number block_sum(Number mine)
     return sum;
 }
 
+/** All threads of a block of THREADS threads call this. @return the sum of @p values [count], to
+ * each of them: thread t adds up the values t, t + THREADS, …, and then the threads are added. */
+template <unsigned THREADS> DEVICE double block_sum_of(const double *values, uint64_t count)
+{
+    double mine = 0;
+    for (uint64_t i = thread_index(); i < count; i += THREADS)
+        mine += values[i];
+    return block_sum<THREADS>(mine);
+}
+
 /** @return the value of another type of the same size that has the same bits. */
 template <class To, class From> DEVICE To device_bits(From from)
 {

@@ -391,10 +391,7 @@ KERNEL_BOUND(mean_squares, cuda_loss_args, CUDA_LOSS_BLOCK, 4)
 
 KERNEL_BOUND(sum_losses, cuda_sum_losses_args, CUDA_BLOCK, 4)
 {
-    double mine = 0;
-    for (uint64_t i = thread_index(); i < args.rows; i += CUDA_BLOCK)
-        mine += args.losses[i];
-    const double sum = block_sum<CUDA_BLOCK>(mine);
+    const double sum = block_sum_of<CUDA_BLOCK>(args.losses, args.rows);
     if (thread_index() == 0)
         *args.sum += sum;
 }

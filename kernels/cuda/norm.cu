@@ -90,10 +90,7 @@ DEVICE double clipping_factor(double total, double scale, double max_norm)
 /* total = the sum of sums (parts); factor and overflow follow from it. */
 KERNEL_BOUND(norm_finish, cuda_norm_args, CUDA_BLOCK, 4)
 {
-    double mine = 0;
-    for (uint64_t part = thread_index(); part < args.parts; part += CUDA_BLOCK)
-        mine += args.sums[part];
-    const double total = block_sum<CUDA_BLOCK>(mine);
+    const double total = block_sum_of<CUDA_BLOCK>(args.sums, args.parts);
     if (thread_index() != 0)
         return;
     if (args.total != nullptr)

@@ -50,10 +50,7 @@ KERNEL_BOUND(take, cuda_take_args, CUDA_BLOCK, 4)
 
 KERNEL_BOUND(judge, cuda_judge_args, CUDA_BLOCK, 4)
 {
-    double mine = 0;
-    for (uint64_t part = thread_index(); part < args.parts; part += CUDA_BLOCK)
-        mine += args.sums[part];
-    const double total = block_sum<CUDA_BLOCK>(mine);
+    const double total = block_sum_of<CUDA_BLOCK>(args.sums, args.parts);
     if (thread_index() != 0)
         return;
     cuda_update *update = args.update;
