@@ -42,6 +42,7 @@ void heartbeat_forgive(membership *m, double now, double stall)
     const double least = now - m->world.settings.peer_timeout + interval(m);
     if (stall <= interval(m))
         return;
+    m->ways.lost_at = now; /* others may have reported this rank as lost, and closed rounds */
     for (connection *c = m->connections; c != NULL; c = c->next) {
         c->heard += stall;
         if (c->heard < least)

@@ -135,8 +135,8 @@ typedef struct membership {
     double posted_at;              /* the time of the latest lasting note */
     proposal *proposals;           /* verdict.c */
     struct {
-        double lost_at;   /* the time of the latest loss */
-        int unanswered;   /* the latest rank that did not answer a dial in time; -1: none */
+        double lost_at; /* the time of the latest loss, or of the end of a stall of this process */
+        int unanswered; /* the latest rank that did not answer a dial in time; -1: none */
         double attach_at; /* the time at which this rank dials a new way up */
         double adopt_at;  /* the time at which this rank dials the ranks whose way up it now is, if
                              they have not connected by then */

@@ -183,6 +183,9 @@ void roll_tick(membership *m, double now)
     const double settled = m->ways.lost_at + BULLETIN_SETTLE_SECONDS;
     if (m->calls.rolls == NULL || m->state < STATE_LINKING || m->state == STATE_LEAVING)
         return;
+    if (!membership_has(m, m->world.rank))
+        return; /* this rank was stopped, the others have reported it as lost, and one of them
+                   closes the rounds; a second note would have another id */
     for (int lower = 0; lower < m->world.rank; lower++)
         if (membership_has(m, lower))
             return; /* the lowest remaining rank closes the rounds */

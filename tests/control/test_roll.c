@@ -213,6 +213,56 @@ static void the_answer_waits_for_a_rank_0_that_is_stopped(void **state)
     run_stopped(come_before, 0, 1.5);
 }
 
+/* @return the notes that have closed rounds of this communicator and are not from @p closer. */
+static int count_other_closers(const control_world *w, int closer)
+{
+    const membership *m = group_of((control_world *)(uintptr_t)w)->member;
+    int found = 0;
+    control_lock();
+    const bulletin *b = &m->bulletins[BULLETIN_LASTING];
+    for (int i = 0; i < b->count; i++)
+        found += b->notes[i].kind == CONTROL_ROLL && b->notes[i].communicator == w->id &&
+                 b->notes[i].rank != closer;
+    control_unlock();
+    return found;
+}
+
+/* Rank 0 resumes after the others have found that it is lost, and while they make lists. */
+static ring_status go_on_without(stage *s, control_world **w)
+{
+    static const int ranks[] = {1, 2, 3, 4, 5};
+    enum { LISTS = 8 };
+    RING_TRY(stage_meet(s, 1, SIZE));
+    while (!atomic_load(&s->go))
+        clock_sleep(0.0005);
+    if ((*w)->rank != s->victim) {
+        RING_TRY(expect_verdict(*w, RING_ERR_PEER, "rank 0"));
+        RING_TRY(stage_meet(s, 2, SIZE - 1));
+    }
+    for (int i = 0; i < LISTS && (*w)->rank != s->victim; i++) {
+        uint64_t id;
+        const control_list list = {.ranks = ranks,
+                                   .count = SIZE - 1,
+                                   .tag = i,
+                                   .despite_end = true,
+                                   .deadline = clock_now() + LONG};
+        RING_TRY(control_agree_id(*w, &list, &id));
+        clock_sleep(0.05); /* so that rank 0 takes part in some of them */
+    }
+    RING_TRY(stage_meet(s, 3, SIZE));
+    const int found = count_other_closers(*w, 1);
+    return found == 0 ? stage_meet(s, 4, SIZE)
+                      : fail(RING_ERR_INTERNAL, "rank %d: %d rounds were not closed by rank 1",
+                             (*w)->rank, found);
+}
+
+static void a_lost_rank_0_that_resumes_closes_no_rounds(void **state)
+{
+    setenv("RING_PEER_TIMEOUT", "3", 1);
+    run_stopped(go_on_without, 0, 12);
+    set_timeouts(state);
+}
+
 /* ---- Notes that are under way when a round ends -------------------------------------------- */
 
 /* A rank that hangs with control's lock ends so long after all others are through. */
@@ -370,6 +420,7 @@ int main(void)
         cmocka_unit_test(a_lost_rank_ends_it_for_all),
         cmocka_unit_test(calls_come_around_one_that_is_stopped),
         cmocka_unit_test(the_answer_waits_for_a_rank_0_that_is_stopped),
+        cmocka_unit_test(a_lost_rank_0_that_resumes_closes_no_rounds),
         cmocka_unit_test(a_late_note_opens_no_round_again),
         cmocka_unit_test(several_may_complain_of_a_round),
         cmocka_unit_test(the_earliest_deadline_of_a_ranks_threads_ends_it),
