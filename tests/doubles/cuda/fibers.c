@@ -331,12 +331,12 @@ static uint64_t releases;
 
 void fiber_count_release(void)
 {
-    __atomic_fetch_add(&releases, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&releases, 1, __ATOMIC_RELEASE);
 }
 
 uint64_t emulated_releases(void)
 {
-    return __atomic_load_n(&releases, __ATOMIC_RELAXED);
+    return __atomic_load_n(&releases, __ATOMIC_ACQUIRE);
 }
 
 UNSEEN void emulated_trap(void)
