@@ -220,7 +220,7 @@ static ring_status count_pull(transport_link *l, void *dst)
 static void count_link(const player *p)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&p->comm->lock);
+    comm_lock(p->comm);
     channel *c = channel_find(p->comm, TRAFFIC_DEVICE, 0, 1 - p->rank);
     pthread_mutex_lock(&lock);
     if (inner == NULL) {
@@ -232,7 +232,7 @@ static void count_link(const player *p)
     }
     pthread_mutex_unlock(&lock);
     c->link->transport = &table;
-    pthread_mutex_unlock(&p->comm->lock);
+    comm_unlock(p->comm);
 }
 
 /* The library copies no payload: over tcp the kernel does so at each end, over adapters that put,
@@ -381,9 +381,9 @@ static bool makes_call(const player *p, const trial *t)
 
 static uint64_t bytes_received(const player *p)
 {
-    pthread_mutex_lock(&p->comm->lock);
+    comm_lock(p->comm);
     const uint64_t bytes = p->comm->info.bytes_received;
-    pthread_mutex_unlock(&p->comm->lock);
+    comm_unlock(p->comm);
     return bytes;
 }
 
@@ -446,9 +446,9 @@ static int fault_in_a_phase(int rank, int ranks, harness_board *board, void *arg
     if (rank == 1 && t->fault == CUT)
         cut_wire();
     if (rank == 1 && t->fault == DEADLINE) { /* its host stands still */
-        pthread_mutex_lock(&p.comm->lock);
+        comm_lock(p.comm);
         usleep(4000000);
-        pthread_mutex_unlock(&p.comm->lock);
+        comm_unlock(p.comm);
     }
     EXPECT_CUDA(cu.stream_synchronize(p.stream));
     while (ring_comm_status(p.comm) == RING_OK && harness_is_prompt(since))
