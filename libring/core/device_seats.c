@@ -55,6 +55,8 @@ static ring_status exchange(ring_comm *comm, seat_notice *notices, ring_status m
 #define DRIVER_SECONDS 30.0
 /* s: the pause between two looks whether the communicator has failed while the driver is busy. */
 #define LOOK_SECONDS 0.02
+/* s: the time in which a step may still end after the communicator has failed. */
+#define REASON_SECONDS 0.5
 
 typedef enum seat_task { ATTACH, OPEN, CONNECT } seat_task;
 
@@ -180,14 +182,20 @@ static seat_step *new_step(const ring_comm *comm, const struct device_calls *d, 
     return s;
 }
 
-/* Waits until the step has finished, the communicator has failed, or @p end. */
+/* Waits until the step has finished, or @p end. Once the communicator has failed, waits for
+ * REASON_SECONDS: the step may fail, too, and its text may tell more than that of another rank. */
 static bool await_step(const ring_comm *comm, seat_step *s, double end)
 {
+    bool fine = true;
     pthread_mutex_lock(&s->lock);
-    while (!s->finished && clock_now() < end && comm_is_fine(comm)) {
+    while (!s->finished && clock_now() < end) {
         const double look = clock_now() + LOOK_SECONDS;
         const struct timespec until = {.tv_sec = (time_t)look,
                                        .tv_nsec = (long)((look - (double)(time_t)look) * 1e9)};
+        if (fine && !comm_is_fine(comm)) {
+            fine = false;
+            end = clock_now() + REASON_SECONDS < end ? clock_now() + REASON_SECONDS : end;
+        }
         (void)pthread_cond_timedwait(&s->over, &s->lock, &until);
     }
     const bool finished = s->finished;
