@@ -6,6 +6,7 @@
  * ThreadSanitizer is told that a change of fibers orders nothing: only barriers and atomics do. */
 #include "emulated_kernel.h"
 #include "fiber_sanitizers.h"
+#include "fiber_stack.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -14,15 +15,14 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-#include <ucontext.h>
 #include <unistd.h>
 
-enum { STACK_BYTES = 256 << 10, MOST_THREADS = 1024 };
+enum { STACK_BYTES = 256 << 10, MOST_THREADS = 1024, STACKS_BYTES = MOST_THREADS * STACK_BYTES };
 
 typedef enum fiber_state { UNSTARTED, READY, AT_BARRIER, ENDED } fiber_state;
 
 typedef struct fiber {
-    ucontext_t context;
+    fiber_stack stack;
     fiber_marks marks;
     unsigned thread;
 } fiber;
@@ -36,7 +36,6 @@ typedef struct block {
     fiber **on;              /* [threads] the fiber of one that has started */
     fiber *fibers, *running; /* [threads] */
     unsigned used;           /* of those */
-    char *stacks;
     fiber scheduler;
     bool trapped;
     uint64_t passed;   /* orders what threads did before a barrier and after it */
@@ -44,6 +43,7 @@ typedef struct block {
 } block;
 
 static _Thread_local block *here;
+static _Thread_local char *stacks; /* of the thread's blocks, [MOST_THREADS] */
 static int wanted_order;
 static unsigned wanted_seed;
 static unsigned delay_most, delay_seed;
@@ -67,11 +67,13 @@ _Noreturn static void misuse(const char *what, const block *b)
     abort();
 }
 
-/* Threads that go on see what all did before they came here. The sanitizer sees these two.
+/* Threads that go on see what all did before they came here. The sanitizer sees these two; without
+ * it, the fibers of a thread need no atomics.
  */
 __attribute__((noinline)) static void come_to(uint64_t *passed)
 {
-    __atomic_fetch_add(passed, 1, __ATOMIC_RELEASE);
+    if (FIBER_FOR_EACH)
+        __atomic_fetch_add(passed, 1, __ATOMIC_RELEASE);
 }
 
 __attribute__((noinline)) static void go_on_from(const uint64_t *passed)
@@ -85,7 +87,7 @@ UNSEEN static void change_to(fiber *from, fiber *to, bool ends)
 {
     here->running = to;
     fiber_marks_leave(&from->marks, &to->marks, ends);
-    swapcontext(&from->context, &to->context);
+    fiber_stack_change(&from->stack, &to->stack);
     fiber_marks_enter(&from->marks, from == &here->scheduler ? NULL : &here->scheduler.marks);
 }
 
@@ -125,14 +127,10 @@ UNSEEN static void run_fiber(void)
 UNSEEN static fiber *start_fiber(block *b, unsigned thread)
 {
     fiber *f = &b->fibers[b->used];
-    char *stack = b->stacks + (size_t)b->used++ * STACK_BYTES;
-    getcontext(&f->context);
-    f->context.uc_stack.ss_sp = stack;
-    f->context.uc_stack.ss_size = STACK_BYTES;
-    f->context.uc_link = NULL;
+    char *stack = stacks + (size_t)b->used++ * STACK_BYTES;
+    fiber_stack_new(&f->stack, stack, STACK_BYTES, run_fiber);
     f->thread = thread;
     fiber_marks_new(&f->marks, stack, STACK_BYTES);
-    makecontext(&f->context, run_fiber, 0);
     b->on[thread] = f;
     return f;
 }
@@ -198,6 +196,13 @@ static void *need(void *memory)
     return memory;
 }
 
+static void free_stacks(void)
+{
+    if (stacks != NULL)
+        munmap(stacks, STACKS_BYTES);
+    stacks = NULL;
+}
+
 bool emulated_block_run(const emulated_launch *launch, unsigned block_index)
 {
     const size_t n = launch->block;
@@ -209,8 +214,9 @@ bool emulated_block_run(const emulated_launch *launch, unsigned block_index)
     b.states = need(calloc(n, sizeof *b.states));
     b.on = need(calloc(n, sizeof *b.on));
     b.fibers = need(calloc(n, sizeof *b.fibers));
-    b.stacks = need(mmap(NULL, n * STACK_BYTES, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    if (stacks == NULL)
+        stacks = need(mmap(NULL, STACKS_BYTES, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
     here = &b;
     fiber_marks_main(&b.scheduler.marks);
     do {
@@ -221,7 +227,8 @@ bool emulated_block_run(const emulated_launch *launch, unsigned block_index)
     for (unsigned i = 0; i < b.used; i++)
         fiber_marks_free(&b.fibers[i].marks);
     here = NULL;
-    munmap(b.stacks, n * STACK_BYTES);
+    if (b.trapped)
+        free_stacks(); /* with frames of threads that have not ended */
     free(b.fibers);
     free(b.on);
     free(b.states);
@@ -242,6 +249,7 @@ static void *run_block(void *arg)
 {
     block_thread *t = arg;
     t->ended_well = emulated_block_run(t->launch, t->index);
+    free_stacks();
     return NULL;
 }
 
