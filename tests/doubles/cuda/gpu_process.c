@@ -85,9 +85,14 @@ _Noreturn static void leave(int status)
         syscall(SYS_exit_group, status);
 }
 
+/* Signal handlers call it, so it must not allocate memory, which dprintf() does. */
 _Noreturn void gpu_die(int error, const char *why)
 {
-    dprintf(STDERR_FILENO, "fake_cuda: the GPU fails: %s (CUDA error %d)\n", why, error);
+    char text[160];
+    const int length =
+        snprintf(text, sizeof text, "fake_cuda: the GPU fails: %s (CUDA error %d)\n", why, error);
+    const ssize_t put = write(STDERR_FILENO, text, (size_t)length);
+    (void)put;
     __atomic_store_n(&gpu->error, error, __ATOMIC_SEQ_CST);
     gpu_ring(BELL_HOST);
     gpu_ring(BELL_FUNCTIONS);
