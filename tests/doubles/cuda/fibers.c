@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STACK_BYTES = 256 << 10, MOST_THREADS = 1024, STACKS_BYTES = MOST_THREADS * STACK_BYTES };
+enum { STACK_BYTES = 256 << 10, MOST_THREADS = 1024 };
 
 typedef enum fiber_state { UNSTARTED, READY, AT_BARRIER, ENDED } fiber_state;
 
@@ -43,7 +43,10 @@ typedef struct block {
 } block;
 
 static _Thread_local block *here;
-static _Thread_local char *stacks; /* of the thread's blocks, [MOST_THREADS] */
+static _Thread_local struct {
+    char *at;
+    size_t bytes;
+} stacks; /* kept for the next block of the thread, since mapping takes long */
 static int wanted_order;
 static unsigned wanted_seed;
 static unsigned delay_most, delay_seed;
@@ -127,7 +130,7 @@ UNSEEN static void run_fiber(void)
 UNSEEN static fiber *start_fiber(block *b, unsigned thread)
 {
     fiber *f = &b->fibers[b->used];
-    char *stack = stacks + (size_t)b->used++ * STACK_BYTES;
+    char *stack = stacks.at + (size_t)b->used++ * STACK_BYTES;
     fiber_stack_new(&f->stack, stack, STACK_BYTES, run_fiber);
     f->thread = thread;
     fiber_marks_new(&f->marks, stack, STACK_BYTES);
@@ -198,9 +201,20 @@ static void *need(void *memory)
 
 static void free_stacks(void)
 {
-    if (stacks != NULL)
-        munmap(stacks, STACKS_BYTES);
-    stacks = NULL;
+    if (stacks.at != NULL)
+        munmap(stacks.at, stacks.bytes);
+    stacks.at = NULL;
+    stacks.bytes = 0;
+}
+
+static void make_stacks(size_t bytes)
+{
+    if (stacks.bytes >= bytes)
+        return;
+    free_stacks();
+    stacks.at = need(mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    stacks.bytes = bytes;
 }
 
 bool emulated_block_run(const emulated_launch *launch, unsigned block_index)
@@ -214,9 +228,7 @@ bool emulated_block_run(const emulated_launch *launch, unsigned block_index)
     b.states = need(calloc(n, sizeof *b.states));
     b.on = need(calloc(n, sizeof *b.on));
     b.fibers = need(calloc(n, sizeof *b.fibers));
-    if (stacks == NULL)
-        stacks = need(mmap(NULL, STACKS_BYTES, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    make_stacks(n * STACK_BYTES);
     here = &b;
     fiber_marks_main(&b.scheduler.marks);
     do {

@@ -48,6 +48,8 @@ enum {
     PAGE_BYTES = 4096
 };
 #define AREA_BYTES ((size_t)16 << 30)
+/** Addresses for the GPU process's own memory, most of it stacks of the threads of blocks. */
+#define OWN_BYTES ((size_t)64 << 30)
 #define LARGE ((size_t)2 << 20)
 
 #define ROW(name, member, parameters) FAKE_CUDA_API CUresult cu##name parameters;

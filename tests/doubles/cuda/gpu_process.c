@@ -89,8 +89,8 @@ _Noreturn static void leave(int status)
 _Noreturn void gpu_die(int error, const char *why)
 {
     char text[160];
-    const int length =
-        snprintf(text, sizeof text, "fake_cuda: the GPU fails: %s (CUDA error %d)\n", why, error);
+    const int length = snprintf(text, sizeof text, "fake_cuda: the GPU fails: %s (CUDA error %d)\n",
+                                why, error);
     const ssize_t put = write(STDERR_FILENO, text, (size_t)length);
     (void)put;
     __atomic_store_n(&gpu->error, error, __ATOMIC_SEQ_CST);
@@ -176,7 +176,7 @@ static void leave_addresses_to_host(void)
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
         at = ends[i];
     }
-    munmap(gpu_is.own, AREA_BYTES);
+    munmap(gpu_is.own, OWN_BYTES);
 }
 
 static void thread(void *(*body)(void *), intptr_t argument)
@@ -385,7 +385,7 @@ static void read_settings(void)
     gpu_is.pinned = area_of(true, true);
     gpu_is.mapped = area_of(false, false);
     gpu_is.imported = area_of(false, false);
-    gpu_is.own = area_of(false, false).start;
+    gpu_is.own = reserve(OWN_BYTES, PROT_NONE, -1);
 }
 
 static void make_state(void)
