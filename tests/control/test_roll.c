@@ -213,16 +213,20 @@ static void the_answer_waits_for_a_rank_0_that_is_stopped(void **state)
     run_stopped(come_before, 0, 1.5);
 }
 
-/* @return the notes that have closed rounds of this communicator and are not from @p closer. */
-static int count_other_closers(const control_world *w, int closer)
+enum { ALL = -1 };
+
+/* @return the kept notes of this communicator, of one round or ALL, and of one rank or ALL. */
+static int count_notes(const control_world *w, enum control_kind kind, int round, int rank)
 {
     const membership *m = group_of((control_world *)(uintptr_t)w)->member;
     int found = 0;
     control_lock();
     const bulletin *b = &m->bulletins[BULLETIN_LASTING];
-    for (int i = 0; i < b->count; i++)
-        found += b->notes[i].kind == CONTROL_ROLL && b->notes[i].communicator == w->id &&
-                 b->notes[i].rank != closer;
+    for (int i = 0; i < b->count; i++) {
+        const control_message *note = &b->notes[i];
+        found += note->kind == kind && note->communicator == w->id &&
+                 (round == ALL || note->count == round) && (rank == ALL || note->rank == rank);
+    }
     control_unlock();
     return found;
 }
@@ -250,7 +254,8 @@ static ring_status go_on_without(stage *s, control_world **w)
         clock_sleep(0.05); /* so that rank 0 takes part in some of them */
     }
     RING_TRY(stage_meet(s, 3, SIZE));
-    const int found = count_other_closers(*w, 1);
+    const int found = count_notes(*w, CONTROL_ROLL, ALL, ALL) -
+                      count_notes(*w, CONTROL_ROLL, ALL, 1);
     return found == 0 ? stage_meet(s, 4, SIZE)
                       : fail(RING_ERR_INTERNAL, "rank %d: %d rounds were not closed by rank 1",
                              (*w)->rank, found);
@@ -268,22 +273,9 @@ static void a_lost_rank_0_that_resumes_closes_no_rounds(void **state)
 /* A rank that hangs with control's lock ends so long after all others are through. */
 enum { HANGS = 90 };
 
-static int count_notes(const control_world *w, enum control_kind kind, int round)
-{
-    const membership *m = group_of((control_world *)(uintptr_t)w)->member;
-    int found = 0;
-    control_lock();
-    const bulletin *b = &m->bulletins[BULLETIN_LASTING];
-    for (int i = 0; i < b->count; i++)
-        found += b->notes[i].kind == kind && b->notes[i].communicator == w->id &&
-                 b->notes[i].count == round;
-    control_unlock();
-    return found;
-}
-
 static void await_notes(const control_world *w, enum control_kind kind, int round, int count)
 {
-    while (count_notes(w, kind, round) < count)
+    while (count_notes(w, kind, round, ALL) < count)
         clock_sleep(0.0005);
 }
 
