@@ -96,12 +96,17 @@ static void time_left_is_rounded_up_and_bounded(void **state)
 
 static void a_polite_wait_ends_in_sleep_and_starts_again_at_zero(void **state)
 {
-    unsigned turns = 0;
-    while (!wait_politely(&turns, false))
-        assert_true(turns < 1000000);
-    assert_true(wait_politely(&turns, false));
+    unsigned turns = 0, steps = 0;
+    pretends = true; /* a real long yield would change the next waits of this thread */
+    while (!wait_politely(&turns, false) && steps < 1000000)
+        steps++;
+    const bool stays_asleep = wait_politely(&turns, false);
     turns = 0;
-    assert_false(wait_politely(&turns, false));
+    const bool starts_asleep = wait_politely(&turns, false);
+    pretends = false;
+    assert_in_range(steps, 1, 10000);
+    assert_true(stays_asleep);
+    assert_false(starts_asleep);
 }
 
 /* @return yields before it is time to sleep. */
