@@ -4,7 +4,7 @@
  * sends no data for it, but reports the refusal to all ranks. A rank that has made this call then
  * ends the communicator with the reported reason; if all ranks refuse the call, the communicator
  * continues. A rank that waits for a long time reports the call that it waits in, and a rank that
- * has made a different call with the same number ends the communicator.
+ * has made a different call with the same number, or refused it, ends the communicator.
  */
 #include "call_reports.h"
 
@@ -15,7 +15,8 @@
 #include "sleep.h"
 
 /* If all slots are in use, the report with the highest call number is dropped, because this rank
- * reaches that call last. @return the slot for the new report; REPORTS_KEPT to drop the new one. */
+ * reaches that call last. When it waits in that call, the other rank learns so and ends the
+ * communicator. @return the slot for the new report; REPORTS_KEPT to drop the new one. */
 static int slot_for(const call_reports *reports, const control_statement *new)
 {
     int last = 0;
@@ -115,6 +116,8 @@ static ring_status judge_all(const ring_comm *comm, call_reports *reports)
             return mismatch_refused(comm, &mine, s->number, rank, s->text);
         if (own == CALL_OTHER)
             return mismatch_differ(comm, &mine, s->number, rank, &theirs, s->number);
+        if (!s->refused && own == CALL_REFUSED) /* it has dropped the report of the refusal */
+            return mismatch_collective(comm, s->number, rank, &theirs, s->number);
         if (own != CALL_NOT_MADE)
             continue;
         reports->of[kept] = *s;

@@ -18,10 +18,10 @@ static void run_by(const char *algorithm, int ranks, harness_body body)
     unsetenv("RING_ALGO");
 }
 
-static ring_call quick_call(void)
+static ring_call bounded_call(void)
 {
     ring_call call = RING_CALL_INIT;
-    call.timeout = 10;
+    call.timeout = 60; /* s; calls that starve each other never end */
     return call;
 }
 
@@ -33,7 +33,7 @@ static int two_broadcasts(int rank, int ranks, harness_board *board, void *arg)
     enum { LARGE = 4 << 20, SMALL = 1 << 16 };
     ring_comm *comm;
     ring_work *works[2];
-    ring_call call = quick_call();
+    ring_call call = bounded_call();
     float *a, *b;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_mem_alloc((void **)&a, LARGE * sizeof *a));
@@ -64,7 +64,7 @@ static int sliced_and_short(int rank, int ranks, harness_board *board, void *arg
     enum { LARGE = 16 << 20, SMALL = 1 << 16 };
     ring_comm *comm;
     ring_work *works[2];
-    ring_call call = quick_call();
+    ring_call call = bounded_call();
     float *a, *b;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_mem_alloc((void **)&a, LARGE * sizeof *a));
@@ -95,7 +95,7 @@ static int sums_behind_a_gate(int rank, int ranks, harness_board *board, void *a
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
     EXPECT_OK(ring_event_create(&event));
     for (int i = 0; i < CALLS; i++) {
-        ring_call call = quick_call();
+        ring_call call = bounded_call();
         call.work = &works[i];
         call.after = rank == 0 && i == 0 ? event : NULL;
         EXPECT_OK(ring_mem_alloc((void **)&x[i], COUNT * sizeof(float)));
@@ -126,10 +126,9 @@ static int recv_behind_a_gate(ring_comm *comm, int rank, int ranks, harness_boar
     EXPECT_OK(ring_mem_alloc((void **)&x, COUNT * sizeof *x));
     if (rank == 0) {
         float *y = calloc(COUNT, sizeof *y); /* not to be reached */
-        ring_call gated = quick_call(), plain = quick_call();
+        ring_call gated = bounded_call(), plain = bounded_call();
         gated.work = &work;
         gated.after = event;
-        plain.timeout = 5;
         EXPECT_OK(ring_recv(x, COUNT, RING_FLOAT32, 1, comm, &gated));
         EXPECT_OK(ring_recv(y, COUNT, RING_FLOAT32, 2, comm, &plain));
         EXPECT_OK(ring_event_set(event, RING_OK));
@@ -323,13 +322,16 @@ static int calls_older_than_what_is_remembered_are_no_mismatch(int rank, int ran
     return 0;
 }
 
-/* Refusals that all share come first, more than are kept; then one of rank 0 alone. */
-static int a_refusal_is_not_lost_behind_others(int rank, int ranks, harness_board *board, void *arg)
+/* Refusals that all share come first, more than are kept; then one of rank 0 alone. @param
+ * rank1_lags rank 1 begins when rank 0 has refused all its calls. */
+static int refuse_after_others(int rank, int ranks, harness_board *board, bool rank1_lags)
 {
-    enum { ALIKE = 40 };
+    enum { ALIKE = 40, REFUSED_ALL = 0, TOLD = 1 };
     ring_comm *comm;
     int32_t x = 1;
     EXPECT_OK(harness_join(rank, ranks, board, &comm));
+    if (rank == 1 && rank1_lags)
+        EXPECT(harness_await(board, REFUSED_ALL, 1), "rank 0 has not refused its calls");
     for (int i = 0; i < ALIKE + (rank == 0); i++) {
         EXPECT(ring_all_reduce(NULL, &x, 1, RING_INT32, RING_SUM, comm, NULL) == RING_ERR_ARGUMENT,
                "call %d", i);
@@ -337,17 +339,28 @@ static int a_refusal_is_not_lost_behind_others(int rank, int ranks, harness_boar
     }
     const double began = harness_now();
     if (rank == 0) {
-        while (harness_is_prompt(began) && board->counters[0] == 0)
-            usleep(1000);
+        board->counters[REFUSED_ALL] = 1;
+        EXPECT(harness_await(board, TOLD, 1), "rank 1 has not ended its call");
     } else {
         EXPECT(ring_all_reduce(&x, &x, 1, RING_INT32, RING_SUM, comm, NULL) == RING_ERR_MISMATCH &&
                    harness_is_prompt(began),
                "%s after %.1f s", ring_last_error(comm), harness_now() - began);
-        board->counters[0] = 1;
+        board->counters[TOLD] = 1;
         EXPECT(strstr(ring_last_error(comm), "src is NULL") != NULL, "%s", ring_last_error(comm));
     }
     ring_comm_destroy(comm);
     return 0;
+}
+
+static int a_refusal_is_not_lost_behind_others(int rank, int ranks, harness_board *board, void *arg)
+{
+    return refuse_after_others(rank, ranks, board, false);
+}
+
+static int a_rank_that_lags_is_told_of_a_refusal(int rank, int ranks, harness_board *board,
+                                                 void *arg)
+{
+    return refuse_after_others(rank, ranks, board, true);
 }
 
 int main(int argc, char **argv)
@@ -359,6 +372,7 @@ int main(int argc, char **argv)
         CASE_ALONE(callbacks_that_start_calls_do_not_pile_up, 1),
         CASE_ALONE(calls_older_than_what_is_remembered_are_no_mismatch, 2),
         CASE_ALONE(a_refusal_is_not_lost_behind_others, 2),
+        CASE_ALONE(a_rank_that_lags_is_told_of_a_refusal, 2),
     };
     if (argc != 2)
         return 2;
