@@ -40,9 +40,9 @@ ring_status program_kernel(const cuda_device *c, CUfunction *of, ring_dtype dtyp
     struct cuda_programs *p = c->programs;
     pthread_mutex_lock(&p->lock);
     const ring_status status = p->blocks > 0 ? RING_OK : load_kernels(c, p);
-    pthread_mutex_unlock(&p->lock);
-    *of = p->of[dtype];
+    *of = p->of[dtype]; /* under the lock: after a failure another rank may load them again */
     *blocks = p->blocks;
+    pthread_mutex_unlock(&p->lock);
     return status;
 }
 
