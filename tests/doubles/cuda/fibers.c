@@ -237,7 +237,7 @@ bool emulated_block_run(const emulated_launch *launch, unsigned block_index)
     } while (!b.trapped && open_barrier(&b));
     go_on_from(&b.passed);
     for (unsigned i = 0; i < b.used; i++)
-        fiber_marks_free(&b.fibers[i].marks);
+        fiber_marks_free(&b.fibers[i].marks, !b.trapped);
     here = NULL;
     if (b.trapped)
         free_stacks(); /* with frames of threads that have not ended */
@@ -262,6 +262,7 @@ static void *run_block(void *arg)
     block_thread *t = arg;
     t->ended_well = emulated_block_run(t->launch, t->index);
     free_stacks();
+    fiber_marks_free_kept();
     return NULL;
 }
 
