@@ -313,6 +313,5 @@ int main(int argc, char **argv)
         return 2;
     transport = argv[1];
     setenv("RING_TRANSPORT", transport, 1);
-    setenv("FAKE_CUDA_DEADLINE", "20", 0);
     return cmocka_run_group_tests_name("coll.allocator_calls", tests, NULL, NULL);
 }

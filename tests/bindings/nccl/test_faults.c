@@ -92,7 +92,7 @@ static int settle(life *l)
                 atomic_load(&l->board->counters[FAILURES]) > 0)
                 return l->failed = true;
         }
-        EXPECT(!waits || harness_is_prompt(since), "a call hangs");
+        EXPECT(!waits || harness_now() < since + 10 * HARNESS_PROMPT, "a call hangs");
     }
     return 0;
 }
@@ -399,6 +399,5 @@ int main(int argc, char **argv)
     log_file = memfd_create("log", MFD_CLOEXEC);
     (void)fcntl(log_file, F_SETFL, O_APPEND);
     setenv("RING_DEBUG", "warn", 0);
-    setenv("FAKE_CUDA_DEADLINE", "30", 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
