@@ -415,8 +415,13 @@ static void test_the_nth_call_of_the_driver_fails(void **state)
         errors += board->counters[1];
         harness_board_free(board);
     }
-    if (test_is_long()) /* a sample may have no call whose failure ends a rank's call */
-        assert_in_range(errors, by_gpus ? 7 : 20, most);
+#ifdef __SANITIZE_THREAD__
+    const bool counts = test_is_long(); /* a sample under load once held no such failure */
+#else
+    const bool counts = true;
+#endif
+    if (counts)
+        assert_in_range(errors, (by_gpus ? 7 : 20) / stride(), most);
     assert_true(!by_gpus || failed == 0); /* the last calls of the driver have been reached */
 }
 
